@@ -84,6 +84,10 @@ command(record) ->
             option(max_events_s, "N", {integer, [{min, 1}]},
                    io_lib:format("refuse a recording of more events in a second (~b)",
                                  [?MOST_EVENTS_S])),
+            option(above, "WORD", {atom, [refuse, share]},
+                   "above that: refuse, or share: record one in so many processes (refuse)"),
+            option(share, "N", {integer, [{min, 1}, {max, 10_000}]},
+                   "record one in so many processes, drawn, with what they spawn (1)"),
             flag(force, "record all the same"),
             option(out, "DIR", string,
                    "the folder, on the node's machine (prof-NODE-TIME); of several nodes the one "
@@ -293,10 +297,8 @@ record(Node, Options, Parsed) ->
         {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
         ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-prof"),
         Dir = filename:absname(maps:get(out, Parsed, default_out(Node))),
-        {ok, Cost} ?= done(sderl_prof:estimate(Node, Options#{dir => Dir})),
-        ok = io:put_chars([sderl_prof:format_cost(Cost), $\n]),
-        ok ?= affordable(Cost, Parsed),
-        {ok, Recording} ?= done(sderl_prof:record(Node, Options#{dir => Dir})),
+        {ok, Affordable} ?= affordable(Node, Options#{dir => Dir}, Parsed),
+        {ok, Recording} ?= done(sderl_prof:record(Node, Affordable)),
         _ = sderl_signals:tell(self()),
         {ok, Info} ?= done(waited(Recording, maps:get(seconds, Options, 10))),
         io:put_chars(sderl_visible:text(sderl_cli_prof_show:recorded(Info, Dir)))
@@ -356,13 +358,27 @@ run_one(export, #{file := File, format := Format, out := Out}) ->
         end
     end.
 
-affordable(_, #{force := true}) -> ok;
-affordable(#{events_s := Events}, Parsed) ->
-    case maps:get(max_events_s, Parsed, ?MOST_EVENTS_S) of
-        Most when Events > Most ->
-            {error, io_lib:format("that is more than ~b events a second: record fewer processes "
-                                  "(--who, --app) or items (--what), or use --force", [Most])};
-        _ -> ok
+%% Tried again with a share of the processes where that is allowed.
+affordable(Node, Options, Parsed) ->
+    maybe
+        {ok, #{events_s := Events} = Cost} ?= done(sderl_prof:estimate(Node, Options)),
+        ok = io:put_chars([sderl_prof:format_cost(Cost), $\n]),
+        {ok, Plan} = sderl_prof_options:plan(maps:remove(dir, Options)),
+        Most = case Parsed of
+            #{force := true} -> infinity;
+            _ -> maps:get(max_events_s, Parsed, ?MOST_EVENTS_S)
+        end,
+        case sderl_prof_options:within(Events, Most, Plan) of
+            ok -> {ok, Options};
+            {share, Share} ->
+                ok = io:format("that is more than ~b a second; of one process in ~b:~n",
+                               [Most, Share]),
+                affordable(Node, Options#{share => Share}, Parsed);
+            too_much ->
+                {error, io_lib:format("that is more than ~b events a second: record fewer "
+                                      "processes (--above share, --who, --app) or items (--what), "
+                                      "or use --force", [Most])}
+        end
     end.
 
 refused(Command, {wrong, Message}) ->

@@ -17,7 +17,8 @@ options(Parsed) ->
             [{keep, last} || #{last := true} <- [Parsed]] ++
             [{modules, [list_to_atom(M) || M <- words(Text)]} || #{modules := Text} <- [Parsed]] ++
             [{who, Who} || Who <- who(Parsed)],
-        {ok, maps:from_list([{what, What} | Simple])}
+        Same = maps:with([above, share], Parsed),
+        {ok, maps:merge(Same, maps:from_list([{what, What} | Simple]))}
     end.
 
 words(Text) -> string:lexemes(Text, ", ").

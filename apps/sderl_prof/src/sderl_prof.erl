@@ -22,7 +22,8 @@ one is made for the time of the call.
 -type options() :: #{dir => file:filename_all(), what => term(), modules => [module()],
                      who => sderl_prof_options:who(), seconds => number(),
                      bytes => pos_integer(), keep => first | last,
-                     max_events_s => pos_integer() | infinity, senders => boolean(),
+                     max_events_s => pos_integer() | infinity, above => refuse | share,
+                     share => pos_integer(), senders => boolean(),
                      top => pos_integer(), parts => pos_integer(), path_to => binary()}.
 -type recording() :: #{recorder := pid(), node := node(), dir := file:filename_all()}.
 -type reason() :: {options, sderl_prof_options:reason()} | {recorder, sderl_prof_recorder:reason()}
@@ -41,7 +42,7 @@ function that fails fails here.
     {ok, Result, sderl_prof_report:report()} | {error, reason()}.
 profile(Fun, #{dir := Dir} = Options) ->
     %% Before the function runs there is nothing to try.
-    Own = maps:without([max_events_s | ?REPORT_OPTIONS], Options),
+    Own = maps:without([max_events_s, above | ?REPORT_OPTIONS], Options),
     maybe
         {ok, Recording} ?= record(node(), Own),
         {Result, Ended} = run(Fun, Recording),
@@ -88,25 +89,31 @@ estimate(Node, #{dir := Dir} = Options) ->
 -doc """
 Begins to record a node into a folder there (`dir`). It ends in time, when it is full, and with the
 process that calls this. A node without this application is given the recorder for it. With
-`max_events_s` a trial tells before whether it would be too much.
+`max_events_s` a trial tells before whether it would be too much; then it is refused, or a share of
+the processes is recorded (`above`).
 """.
 -spec record(node(), options()) -> {ok, recording()} | {error, reason()}.
 record(Node, #{dir := Dir} = Options) ->
     maybe
-        {ok, Plan} ?= planned(Options),
+        {ok, Planned} ?= planned(Options),
         ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
-        ok ?= affordable(Node, Options),
+        {ok, Plan} ?= affordable(Node, Planned, Options),
         {ok, Recorder} ?= on_node(Node, sderl_prof_recorder, start, [Plan, Dir, self()]),
         {ok, #{recorder => Recorder, node => Node, dir => Dir}}
     end.
 
-affordable(Node, #{max_events_s := Most} = Options) when is_integer(Most) ->
-    case estimate(Node, Options) of
-        {ok, #{events_s := Events} = Cost} when Events > Most -> {error, {too_much, Cost, Most}};
-        {ok, _} -> ok;
-        Error -> Error
+affordable(Node, Plan, #{max_events_s := Most} = Options) when is_integer(Most) ->
+    maybe
+        {ok, #{events_s := Events} = Cost} ?= estimate(Node, Options),
+        case sderl_prof_options:within(Events, Most, Plan) of
+            ok -> {ok, Plan};
+            too_much -> {error, {too_much, Cost, Most}};
+            {share, Share} ->
+                {ok, Shared} = sderl_prof_options:shared(Share, Plan),
+                affordable(Node, Shared, Options#{share => Share})
+        end
     end;
-affordable(_, _) -> ok.
+affordable(_, Plan, _) -> {ok, Plan}.
 
 planned(Options) ->
     case sderl_prof_options:plan(maps:without([dir | ?REPORT_OPTIONS], Options)) of

@@ -342,10 +342,24 @@ cost(_) ->
         await_quiet(Fleet, A),
         ?assertEqual({ok, ["recording"]},
                      call(Fleet, A, file, list_dir, [filename:dirname(Dir)])),
+        shared(Fleet, A, B, round(Events)),
         %% What the recording itself would refuse, the trial refuses.
         {error, {recorder, {no_process, no_such_name}}} =
             call(Fleet, B, sderl_prof, estimate, [A, Options#{who => [no_such_name]}])
     end).
+
+%% A node with too many events is recorded in part, which its report says.
+shared(Fleet, A, B, Events) ->
+    Dir = folder(Fleet, A, "cost/share"),
+    {ok, _} = call(Fleet, B, sderl_prof, record,
+                   [A, #{what => concurrency, dir => Dir, above => share,
+                         max_events_s => max(1, Events div 100)}]),
+    await_quiet(Fleet, A),
+    {ok, #{trace := #{problems := Problems}, findings := #{not_shown := Not}}} =
+        call(Fleet, A, sderl_prof, report, [Dir, #{}]),
+    ?assertMatch([_], [Text || <<"one process in ", _/binary>> = Text <- Problems]),
+    ?assertMatch([#{needs := ~"all processes"}],
+                 [One || #{finding := low_parallelism} = One <- Not]).
 
 limits(_) ->
     with(1, fun(Fleet, [A]) ->

@@ -132,7 +132,7 @@ found(Events, End, Items) ->
     Found.
 
 context(Items) ->
-    #{items => Items, runnable => recorded, schedulers => 2,
+    #{items => ['all processes' | Items], runnable => recorded, schedulers => 2,
       label => fun(P) -> <<"p", (integer_to_binary(P))/binary>> end,
       owner => fun(P) -> P - 1 end,
       word => fun(F) -> element(F, {~"m:f/1", ~"ets:insert/2", ~"ets:lookup/2"}) end}.
@@ -349,11 +349,13 @@ past_gateways_test() ->
 %% What was not recorded is told, and not found.
 not_shown_test() ->
     #{found := [], not_shown := Not} =
-        sderl_prof_findings:find(evidence(bottleneck(100), ?S), context([])),
+        sderl_prof_findings:find(evidence(bottleneck(100), ?S), (context([]))#{items := []}),
     ?assertEqual(lists:sort(sderl_prof_findings:kinds()),
                  lists:sort([Kind || #{finding := Kind} <- Not])),
     #{not_shown := None} = sderl_prof_findings:find(evidence([], 0), context(all())),
     ?assertEqual([], None),
+    #{not_shown := [#{finding := low_parallelism, needs := ~"all processes"}]} =
+        sderl_prof_findings:find(evidence([], 0), (context(all()))#{items := all()}),
     #{not_shown := [#{finding := sleeping, needs := ~"what could run"},
                     #{finding := busy_port, needs := ~"what could run"}]} =
         sderl_prof_findings:find(evidence([], 0), (context(all()))#{runnable := none}).

@@ -45,6 +45,25 @@ functions_test() ->
     {ok, #{functions := Groups}} = sderl_prof_options:plan(#{what => s_group}),
     ?assert(lists:member({s_group, add_nodes, 2}, [Mfa || {Mfa, _} <- Groups])).
 
+%% A share has no more events than are allowed, by what a trial counted, and no system profiler,
+%% which tells of all processes.
+share_test() ->
+    {ok, #{who := {share, 7}, system_profile := [monotonic_timestamp, scheduler]}} =
+        sderl_prof_options:plan(#{what => [concurrency, schedulers], share => 7}),
+    {ok, #{who := all} = Refuses} = sderl_prof_options:plan(#{share => 1}),
+    {ok, Shares} = sderl_prof_options:plan(#{above => share}),
+    Within = fun sderl_prof_options:within/3,
+    ?assertEqual(ok, Within(100.0, 100, Refuses)),
+    ?assertEqual(ok, Within(1.0e9, infinity, Refuses)),
+    ?assertEqual(too_much, Within(100.1, 100, Refuses)),
+    ?assertEqual(ok, Within(100, 100, Shares)),
+    ?assertEqual({share, 3}, Within(250.0, 100, Shares)),
+    {ok, #{who := {share, 3}, system_profile := []} = Third} = sderl_prof_options:shared(3, Shares),
+    ?assertEqual({share, 6}, Within(101.0, 100, Third)),
+    ?assertEqual(too_much, Within(1.0e9, 100, Third)),
+    {ok, Of} = sderl_prof_options:plan(#{above => share, who => [kernel_sup]}),
+    ?assertEqual(too_much, Within(250.0, 100, Of)).
+
 wrong_test_() ->
     [
         {lists:flatten(io_lib:format("~0p", [Options])), fun() ->
@@ -69,6 +88,9 @@ wrong_test_() ->
             {#{bytes => 1}, "from 16777216"},
             {#{keep => all}, "first or last"},
             {#{max_events_s => 0}, "above 0"},
-            {#{senders => yes}, "true or false"}
+            {#{senders => yes}, "true or false"},
+            {#{above => wat}, "refuse or share"},
+            {#{share => 0}, "from 1 to 10000"},
+            {#{share => 2, who => [kernel_sup]}, "leave who out"}
         ]
     ].

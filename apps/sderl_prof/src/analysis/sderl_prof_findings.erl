@@ -7,7 +7,7 @@ told, and what helps. Pure; from `m:sderl_prof_evidence`.
 | finding | is told when | needs |
 |---|---|---|
 | `bottleneck` | 3 processes or more wait for answers of one, 2 or more at a time on average while it works, in 10 % of the time or more | `running`, `message` |
-| `low_parallelism` | on 2 schedulers or more, one process at most could run in 20 % of the time or more, not counting when nothing ran | `running` |
+| `low_parallelism` | on 2 schedulers or more, one process at most could run in 20 % of the time or more, not counting when nothing ran | `running`, of all processes |
 | `mailbox` | 1,000 messages or more were sent to a process that it had not received | `message` |
 | `long_gc` | a collection took 10 ms or more, or all of them 10 % of the running time and 1 % of the time | `garbage_collection` |
 | `migration` | 1,000 times or more, and 25 % of the times that one was scheduled in, it was on another scheduler than before | `migration` |
@@ -51,8 +51,9 @@ the gateways are of several nodes together (`past_gateways/2`).
 
 -doc """
 `items` are what was recorded: `running`, `message`, `garbage_collection`, `migration`,
-`schedulers`, `ports`, `'calls of ets'`; `runnable` tells whether it is known what could run,
-`label` names a process, `owner` that which opened a port, `word` a function.
+`schedulers`, `ports`, `'calls of ets'`, `'all processes'` and no share of them; `runnable` tells
+whether it is known what could run, `label` names a process, `owner` that which opened a port,
+`word` a function.
 """.
 -type context() :: #{items := [atom()], runnable := sderl_prof_activity:mode(),
                      schedulers := pos_integer() | unknown,
@@ -131,7 +132,7 @@ missing(Kind, #{items := Items} = Context) ->
                                     andalso map_get(runnable, Context) =/= recorded].
 
 needs(bottleneck) -> [running, message];
-needs(low_parallelism) -> [running];
+needs(low_parallelism) -> [running, 'all processes'];
 needs(mailbox) -> [message];
 needs(long_gc) -> [garbage_collection];
 needs(migration) -> [migration];

@@ -11,7 +11,10 @@ when it is told to, and tells the end. It owns the recorder on the node, which e
 %% A recording may end so much later than it should before its node counts as lost.
 -define(LATE_MS, 30_000).
 
--doc "`most`: more events in a second than this, counted in a trial, are refused.".
+-doc """
+`most`: more events in a second than this, counted in a trial, are refused, or a share of the
+processes is recorded, as the plan says.
+""".
 -type work() :: #{caller := pid(), ref := reference(), node := node(), dir := file:filename_all(),
                   plan := sderl_prof_options:plan(), most := pos_integer() | infinity,
                   wait_ms := pos_integer()}.
@@ -24,10 +27,10 @@ Sends its caller `{Ref, self(), {Step, Told}}` with the steps `ready`, `began` a
 run(#{caller := Caller} = Work) ->
     Monitor = monitor(process, Caller),
     maybe
-        {ok, Told} ?= ready(Work),
+        {ok, Told, Plan} ?= ready(Work),
         ok = tell(ready, Told, Work),
         ok ?= told_to_begin(Monitor, Work),
-        {ok, Recorder, Began} ?= begin_recording(Work),
+        {ok, Recorder, Began} ?= begin_recording(Work#{plan := Plan}),
         ok = tell(began, Began, Work),
         {ok, Ended} ?= ended(Recorder, Monitor, Work),
         tell(ended, last_sample(Ended, Told, Work), Work)
@@ -43,16 +46,15 @@ tell(Step, Told, #{caller := Caller, ref := Ref}) ->
 
 %% ---------------------------------------------------------------- before it begins
 
-ready(#{node := Node, plan := Plan, dir := Dir, wait_ms := WaitMs} = Work) ->
+ready(#{node := Node, plan := Plan, wait_ms := WaitMs} = Work) ->
     maybe
         ok ?= connected(Node),
         ok ?= sderl_prof_reach:load(Node, WaitMs),
-        {ok, Cost} ?= on_node(sderl_prof_trial, run, [Plan, Dir], Work),
-        ok ?= affordable(Cost, Work),
+        {ok, Cost, Affordable} ?= affordable(Plan, Work),
         Groups = sderl_prof_reach:call(Node, sderl_prof_station, groups, [], WaitMs),
         {ok, Sample} ?= sderl_prof_exchange:sample(Node, WaitMs),
         {ok, #{cost => Cost, clock => #{first => Sample, last => none},
-               groups => case Groups of {error, _} -> []; _ -> Groups end}}
+               groups => case Groups of {error, _} -> []; _ -> Groups end}, Affordable}
     end.
 
 connected(Node) when Node =:= node() -> ok;
@@ -62,9 +64,18 @@ connected(Node) ->
         _ -> {error, {no_connection, Node}}
     end.
 
-affordable(#{events_s := Events} = Cost, #{most := Most}) when Events > Most ->
-    {error, {too_much, Cost, Most}};
-affordable(_, _) -> ok.
+%% Tried again with a share of the processes where that is allowed.
+affordable(Plan, #{dir := Dir, most := Most} = Work) ->
+    maybe
+        {ok, #{events_s := Events} = Cost} ?= on_node(sderl_prof_trial, run, [Plan, Dir], Work),
+        case sderl_prof_options:within(Events, Most, Plan) of
+            ok -> {ok, Cost, Plan};
+            too_much -> {error, {too_much, Cost, Most}};
+            {share, Share} ->
+                {ok, Shared} = sderl_prof_options:shared(Share, Plan),
+                affordable(Shared, Work)
+        end
+    end.
 
 on_node(Module, Function, Args, #{node := Node, wait_ms := WaitMs}) ->
     case sderl_prof_reach:call(Node, Module, Function, Args, WaitMs) of

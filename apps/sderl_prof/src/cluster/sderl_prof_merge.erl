@@ -324,11 +324,13 @@ meta(Sources, #{traffic := Traffic, problems := Problems}) ->
                                     Problem <- map_get(problems, sderl_prof_book:meta(Book))]
     }.
 
-%% An item may have been recorded on some of the nodes only.
+%% An item may have been recorded on some of the nodes only, and so may all processes.
 info([], _) -> none;
 info([#{otp := Otp} = First | _] = Infos, Parts) ->
     Online = [N || #{schedulers := N} <- Parts, is_integer(N)],
-    First#{
+    Shared = lists:foldl(fun maps:merge/2, #{}, [maps:with([share], Info) || Info <- Infos]),
+    Whole = maps:merge(First, Shared),
+    Whole#{
         otp := case lists:usort([O || #{otp := O} <- Infos]) of [_] -> Otp; _ -> ~"various" end,
         schedulers := max(1, lists:sum(Online)),
         items := lists:usort(lists:append([Items || #{items := Items} <- Infos])),

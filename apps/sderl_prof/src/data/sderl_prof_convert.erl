@@ -196,7 +196,7 @@ finish(#convert{buffer = Buffer, counts = Counts, build = Build, context = Conte
         lost_bytes => LostBytes,
         lost_events => LostEvents,
         problems => [unicode:characters_to_binary(Text)
-                     || Text <- problems(C, Counts, Built, LostBytes, LostEvents)]
+                     || Text <- problems(C, Info, Counts, Built, LostBytes, LostEvents)]
     },
     Writer ! {finish, self(), Meta},
     receive
@@ -228,10 +228,13 @@ lost(#{written := Written, ended := Ended}, #{bytes := Bytes, frames := Frames})
     {Written - All, (Written - All) * Frames div All};
 lost(_, _) -> {0, 0}.
 
-problems(#convert{problems = Problems}, Counts, Built, LostBytes, LostEvents) ->
+problems(#convert{problems = Problems}, Info, Counts, Built, LostBytes, LostEvents) ->
     #{other := Other, foreign := Foreign, timeless := Timeless, dropped := Dropped} = Counts,
     #{jumps := Jumps, again := Again} = Built,
     [sderl_prof_source:format_problem(P) || P <- lists:reverse(Problems)] ++
+        [io_lib:format("one process in ~b was recorded, drawn when it began, with what it spawned: "
+                       "all counts, sums and curves are of these alone", [Share])
+         || #{share := Share} <- [Info]] ++
         [io_lib:format(Text, Args) || {N, Text, Args} <- [
             {LostBytes, "about ~b events (~b bytes) were overwritten by later ones",
              [LostEvents, LostBytes]},

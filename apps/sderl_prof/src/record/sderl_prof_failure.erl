@@ -13,8 +13,8 @@
 format({recorder, Why}) -> sderl_prof_recorder:format_error(Why);
 format({too_much, Cost, Most}) ->
     [format_cost(Cost), io_lib:format(
-        "; that is more than the ~b events a second that are allowed: record fewer processes (who) "
-        "or items (what), or allow more (max_events_s)", [Most]
+        "; that is more than the ~b events a second that are allowed: record fewer processes (who, "
+        "above => share) or items (what), or allow more (max_events_s)", [Most]
     )];
 format({node, Node, records}) ->
     io_lib:format("~ts records with another version of this project; try again when that has ended",

@@ -23,7 +23,7 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 (`running`, `message`), `calls` (`callgraph` of the option `modules`).
 """.
 
--export([plan/1, format_error/1, items/0, profiles/0, operations/0]).
+-export([plan/1, shared/2, within/3, format_error/1, items/0, profiles/0, operations/0]).
 -export_type([options/0, plan/0, item/0, who/0, reason/0]).
 
 -define(MIB, 1_048_576).
@@ -39,9 +39,11 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 -type profile() :: concurrency | messages | calls.
 
 -doc """
-Whose events: of all processes, of those that begin from now on, of these and of what they spawn.
+Whose events: of all processes, of those that begin from now on, of these and of what they spawn; of
+one in so many of those that are there, which are drawn, and of what these spawn.
 """.
--type who() :: all | new | existing | [pid() | atom() | {application, atom()}].
+-type who() :: all | new | existing | [pid() | atom() | {application, atom()}]
+    | {share, pos_integer()}.
 
 -doc """
 - `what`: a profile, an item, or a list of both; `concurrency` by default
@@ -52,6 +54,9 @@ Whose events: of all processes, of those that begin from now on, of these and of
 - `keep`: `first` ends the recording when it is full; `last` goes on, and overwrites the oldest part
 - `max_events_s`: refuses to record a node on which a trial counts more events in a second;
   `infinity` by default, without a trial
+- `above`: what becomes of such a node: `refuse`, by default, or `share`: one in so many of its
+  processes is recorded, drawn, that the events are not more than that
+- `share`: one in so many processes is recorded, 1 by default; with `who` that is `all`
 - `senders`: with `message`, a message that comes from another node is recorded with the name of
   that node, so that recordings of several nodes can be joined; `false` by default
 """.
@@ -63,6 +68,8 @@ Whose events: of all processes, of those that begin from now on, of these and of
     bytes => pos_integer(),
     keep => first | last,
     max_events_s => pos_integer() | infinity,
+    above => refuse | share,
+    share => pos_integer(),
     senders => boolean()
 }.
 
@@ -74,6 +81,7 @@ Whose events: of all processes, of those that begin from now on, of these and of
     functions := [{mfa_pattern(), [tuple()]}],
     system_profile := [atom()],
     senders => boolean(),
+    above => refuse | share,
     who := who(),
     milliseconds := pos_integer(),
     bytes := pos_integer(),
@@ -81,9 +89,12 @@ Whose events: of all processes, of those that begin from now on, of these and of
 }.
 -type mfa_pattern() :: {module(), atom(), arity() | '_'}.
 
+%% A smaller part says little of a node.
+-define(MOST_SHARE, 10_000).
+
 -type reason() ::
     {unknown_option, term()} | {bad_item, term()} | {bad_option, atom(), term()} | nothing
-    | no_modules | {bad_options, term()}.
+    | no_modules | {bad_options, term()} | {share_of, who()}.
 
 -doc "The items by name.".
 -spec items() -> [atom()].
@@ -98,12 +109,12 @@ profiles() -> [concurrency, messages, calls].
 -doc "The flags for these options.".
 -spec plan(options()) -> {ok, plan()} | {error, reason()}.
 plan(Options) when is_map(Options) ->
-    Known = [what, modules, who, seconds, bytes, keep, max_events_s, senders],
+    Known = [what, modules, who, seconds, bytes, keep, max_events_s, above, share, senders],
     maybe
         [] ?= [{unknown_option, Key} || Key := _ <- Options, not lists:member(Key, Known)],
         [] ?= [{bad_option, Key, Value} || Key := Value <- Options, not is_valid(Key, Value)],
         {ok, Items} ?= items_of(maps:get(what, Options, concurrency), Options),
-        {ok, planned(lists:usort(Items), Options)}
+        shared(maps:get(share, Options, 1), planned(lists:usort(Items), Options))
     else
         [Reason | _] -> {error, Reason};
         Error -> Error
@@ -121,6 +132,8 @@ is_valid(bytes, Bytes) ->
     is_integer(Bytes) andalso Bytes >= ?MIN_BYTES andalso Bytes =< ?MAX_BYTES;
 is_valid(keep, Keep) -> Keep =:= first orelse Keep =:= last;
 is_valid(max_events_s, Most) -> Most =:= infinity orelse is_integer(Most) andalso Most > 0;
+is_valid(above, Above) -> Above =:= refuse orelse Above =:= share;
+is_valid(share, Share) -> is_integer(Share) andalso Share >= 1 andalso Share =< ?MOST_SHARE;
 is_valid(senders, Senders) -> is_boolean(Senders);
 is_valid(_, _) -> false.
 
@@ -176,12 +189,42 @@ planned(Items, Options) ->
         functions => Pick(fun functions/1),
         system_profile => [F || [_ | _] = Fs <- [Pick(fun system_profile/1)],
                                 F <- [monotonic_timestamp | Fs]],
+        above => maps:get(above, Options, refuse),
         senders => maps:get(senders, Options, false) andalso lists:member(message, Items),
         who => maps:get(who, Options, all),
         milliseconds => max(1, round(1000 * maps:get(seconds, Options, ?DEFAULT_SECONDS))),
         bytes => maps:get(bytes, Options, ?DEFAULT_BYTES),
         keep => maps:get(keep, Options, first)
     }.
+
+-doc """
+The plan by which one in so many processes is recorded. (The system profiler tells of all processes,
+whoever is recorded, and is left alone.)
+""".
+-spec shared(pos_integer(), plan()) -> {ok, plan()} | {error, reason()}.
+shared(1, Plan) -> {ok, Plan};
+shared(Share, #{who := Who, system_profile := Profile} = Plan)
+  when Who =:= all; element(1, Who) =:= share ->
+    Rest = [Flag || Flag <- Profile, Flag =:= scheduler orelse Flag =:= runnable_ports],
+    {ok, Plan#{who := {share, Share},
+               system_profile := [F || [_ | _] <- [Rest], F <- [monotonic_timestamp | Rest]]}};
+shared(_, #{who := Who}) -> {error, {share_of, Who}}.
+
+-doc """
+Whether a node may be recorded where a trial by this plan counted so many events in a second and no
+more than `Most` are allowed, or one in how many of its processes is to be tried next: those that
+are recorded run the faster the fewer they are.
+""".
+-spec within(Events :: number(), Most :: pos_integer() | infinity, plan()) ->
+    ok | {share, pos_integer()} | too_much.
+within(Events, Most, _) when Events =< Most -> ok;
+within(Events, Most, #{above := share, who := all}) -> next_share(ceil(Events / Most));
+within(Events, Most, #{above := share, who := {share, Share}}) ->
+    next_share(Share * ceil(Events / Most));
+within(_, _, _) -> too_much.
+
+next_share(Share) when Share =< ?MOST_SHARE -> {share, Share};
+next_share(_) -> too_much.
 
 flags(running) -> [procs, running, exiting];
 flags(migration) -> [procs, running, exiting, scheduler_id];
@@ -244,7 +287,9 @@ format_error({bad_options, Options}) ->
     io_lib:format("options are a map, not ~0tP", [Options, 10]);
 format_error({unknown_option, Key}) ->
     io_lib:format("there is no option ~0tp; there are what, modules, who, seconds, bytes, keep, "
-                  "max_events_s and senders", [Key]);
+                  "max_events_s, above, share and senders", [Key]);
+format_error({share_of, Who}) ->
+    io_lib:format("a share is one of all processes, not of ~0tP: leave who out", [Who, 10]);
 format_error(nothing) ->
     ["nothing is to be recorded; name one of ", names()];
 format_error(no_modules) ->
@@ -265,4 +310,6 @@ wanted(bytes) ->
     io_lib:format("it is a whole number from ~b to ~b", [?MIN_BYTES, ?MAX_BYTES]);
 wanted(keep) -> "it is first or last";
 wanted(max_events_s) -> "it is a whole number above 0, or infinity";
+wanted(above) -> "it is refuse or share";
+wanted(share) -> io_lib:format("it is a whole number from 1 to ~b", [?MOST_SHARE]);
 wanted(senders) -> "it is true or false".

@@ -43,7 +43,8 @@ A recording. Times are of the monotonic clock, in nanoseconds; `began_wall` is t
 `written` counts the bytes of events, also of those overwritten; `system_profile` tells whether the
 system profiler was free; `code` are the modules whose functions are recorded. `alias_bits` is the
 number of bits that aliases of processes have turned (`m:sderl_prof_event`), where this virtual
-machine makes them as those do that are known; `own` are the recorder's processes.
+machine makes them as those do that are known; `own` are the recorder's processes. `share`: one in
+so many processes is recorded.
 """.
 -type info() :: #{
     version := 1,
@@ -64,6 +65,7 @@ machine makes them as those do that are known; `own` are the recorder's processe
     undescribed := non_neg_integer(),
     own := [{Id :: non_neg_integer(), Serial :: non_neg_integer()}],
     code => [{Module :: binary(), Md5 :: binary()}],
+    share => pos_integer(),
     system_profile := taken | busy | unused
 }.
 
@@ -299,7 +301,7 @@ new_info(#{items := Items, flags := Flags, keep := Keep, bytes := Bytes}) ->
         schedulers => erlang:system_info(schedulers_online),
         items => [unicode:characters_to_binary(io_lib:format("~0tp", [Item])) || Item <- Items],
         scheduler_id => lists:member(scheduler_id, Flags),
-        alias_bits => alias_bits(),
+        alias_bits => sderl_prof_tap:alias_bits(),
         keep => Keep,
         bytes => Bytes,
         began => erlang:monotonic_time(nanosecond),
@@ -312,31 +314,6 @@ new_info(#{items := Items, flags := Flags, keep := Keep, bytes := Bytes}) ->
         own => [],
         system_profile => unused
     }.
-
-%% An alias ends in the number of its process with its low bits turned to the left by 3, as many as
-%% the table of processes has.
-alias_bits() ->
-    Bits = bits(erlang:system_info(process_limit)),
-    Alias = alias(),
-    Written = term_to_binary(Alias),
-    _ = unalias(Alias),
-    Before = byte_size(Written) - 8,
-    <<_:Before/binary, Low:32, High:32>> = Written,
-    Number = ((High bsl 32 bor Low) bsr 4) band 16#FFFFFFF,
-    {Id, _} = numbers(self()),
-    Mask = 1 bsl Bits - 1,
-    case ((Id bsl 3) band Mask) bor ((Id band Mask) bsr (Bits - 3)) of
-        Turned when Turned =:= Number band Mask, Id bsr Bits =:= Number bsr Bits -> Bits;
-        _ -> none
-    end.
-
-numbers(Pid) ->
-    Written = term_to_binary(Pid),
-    Before = byte_size(Written) - 12,
-    <<_:Before/binary, Id:32, Serial:32, _:32>> = Written,
-    {Id, Serial}.
-
-bits(Limit) -> length(integer_to_list(Limit - 1, 2)).
 
 begin_tracing(Describer,
               #state{plan = Plan, session = Session, port = Port, info = Info} = State) ->
@@ -351,8 +328,11 @@ begin_tracing(Describer,
         ok = sderl_prof_tap:trace_processes(Session, Who, Flags),
         _ = [trace:process(Session, Pid, false, [all]) || Pid <- Own],
         Taken = sderl_prof_tap:take_profiler(Port, Profile),
-        Info1 = Info#{system_profile := Taken, code => sderl_prof_tap:code_of(Functions),
-                      own := [numbers(Pid) || Pid <- Own]},
+        Shared = #{share => Share || {share, Share} <- [Who]},
+        Info1 = maps:merge(Info, Shared#{
+            system_profile => Taken, code => sderl_prof_tap:code_of(Functions),
+            own => [sderl_prof_tap:numbers(Pid) || Pid <- Own]
+        }),
         State1 = described(Describer, processes() -- Own,
                            State#state{profiler = Taken, info = Info1}),
         case write_info(State1) of

@@ -2,11 +2,12 @@
 -module(sderl_prof_tap).
 -moduledoc """
 Switches on what a recording needs: the events of a trace session, and the system profiler, of which
-a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of this project.
+a node has one; and tells what its reader must know of this virtual machine. For
+`m:sderl_prof_recorder` alone; it needs no other module of this project.
 """.
 
 -export([is_on/1, trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
--export([code_of/1]).
+-export([code_of/1, alias_bits/0, numbers/1]).
 -export([take_profiler/2, end_profiler/2, give_back_profiler/1, guard/2]).
 
 %% So late nothing is that was told.
@@ -32,6 +33,37 @@ code_of(Functions) ->
     [{atom_to_binary(Module), Module:module_info(md5)}
      || Module <- lists:usort([M || {{M, _, _}, _} <- Functions]), erlang:module_loaded(Module)].
 
+-doc """
+How many bits aliases of processes have turned: an alias ends in the number of its process with its
+low bits turned to the left by 3, as many as the table of processes has. `none` where this virtual
+machine makes them in another way.
+""".
+-spec alias_bits() -> none | pos_integer().
+alias_bits() ->
+    Bits = bits(erlang:system_info(process_limit)),
+    Alias = alias(),
+    Written = term_to_binary(Alias),
+    _ = unalias(Alias),
+    Before = byte_size(Written) - 8,
+    <<_:Before/binary, Low:32, High:32>> = Written,
+    Number = ((High bsl 32 bor Low) bsr 4) band 16#FFFFFFF,
+    {Id, _} = numbers(self()),
+    Mask = 1 bsl Bits - 1,
+    case ((Id bsl 3) band Mask) bor ((Id band Mask) bsr (Bits - 3)) of
+        Turned when Turned =:= Number band Mask, Id bsr Bits =:= Number bsr Bits -> Bits;
+        _ -> none
+    end.
+
+-doc "What tells a process from others of its node.".
+-spec numbers(pid()) -> {Id :: non_neg_integer(), Serial :: non_neg_integer()}.
+numbers(Pid) ->
+    Written = term_to_binary(Pid),
+    Before = byte_size(Written) - 12,
+    <<_:Before/binary, Id:32, Serial:32, _:32>> = Written,
+    {Id, Serial}.
+
+bits(Limit) -> length(integer_to_list(Limit - 1, 2)).
+
 -doc "Ports, if there are flags.".
 -spec trace_ports(trace:session(), [atom()]) -> ok.
 trace_ports(_, []) -> ok;
@@ -41,14 +73,19 @@ trace_ports(Session, Flags) ->
 
 -doc "Processes. Throws `{no_process, Whom}` or `{no_application, Name}`.".
 -spec trace_processes(trace:session(), sderl_prof_options:who(), [atom()]) -> ok.
+trace_processes(Session, {share, Share}, Flags) ->
+    with_children(Session, [Pid || Pid <- processes(), rand:uniform(Share) =:= 1], Flags);
 trace_processes(Session, Who, Flags) when is_atom(Who) ->
     _ = trace:process(Session, Who, true, Flags),
     ok;
 trace_processes(Session, Who, Flags) ->
+    with_children(Session, lists:usort(lists:append([pids(Whom) || Whom <- Who])), Flags).
+
+%% One that ends now is none.
+with_children(Session, Pids, Flags) ->
     lists:foreach(fun(Pid) ->
-        %% One that ends now is none.
         catch_badarg(fun() -> trace:process(Session, Pid, true, [set_on_spawn | Flags]) end)
-    end, lists:usort(lists:append([pids(Whom) || Whom <- Who]))).
+    end, Pids).
 
 pids(Pid) when is_pid(Pid) ->
     case node(Pid) =:= node() andalso is_process_alive(Pid) of
