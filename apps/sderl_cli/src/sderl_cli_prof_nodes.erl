@@ -12,9 +12,9 @@ and print what each says: `m:sderl_cli_prof_sample` and `m:sderl_cli_prof_vm`.
 %% A node gets ready within.
 -define(READY_MS, 60_000).
 
--doc "How a node is looked at; `label` and `seconds` are those of the bar that is shown.".
+-doc "How nodes are looked at; `label` and `seconds` are those of the bar that is shown.".
 -type looking() :: #{
-    begin_ := fun((node()) -> {ok, term()} | {error, term()}),
+    begin_ := fun(([node()]) -> [{ok, term()} | {error, term()}]),
     await := fun((term()) -> {ok, map()} | {error, term()}),
     stop := fun((term()) -> ok),
     format_error := fun((term()) -> unicode:chardata()),
@@ -65,7 +65,7 @@ ready(Nodes, Format) ->
 
 looked(Nodes, #{begin_ := Begin, await := Await, stop := Stop, format_error := Format,
                 label := Label, seconds := Seconds}) ->
-    Begun = [Begin(Node) || Node <- Nodes],
+    Begun = Begin(Nodes),
     Running = [One || {ok, One} <- Begun],
     Listener = spawn_link(fun() ->
         receive {sderl_signals, stop} -> lists:foreach(Stop, Running) end

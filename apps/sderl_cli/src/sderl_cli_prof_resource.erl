@@ -39,7 +39,8 @@ routes() ->
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
                                                       profile_traffic, profile_communication,
                                                       profile_arrows, profile_stays,
-                                                      profile_path, profile_calls])]
+                                                      profile_path, profile_calls,
+                                                      profile_routed])]
               ++ [not_found || lists:member(Op, [profile_path, profile_stays, profile_calls,
                                                  profile_waits])]}
     end,

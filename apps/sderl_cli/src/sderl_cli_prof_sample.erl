@@ -46,7 +46,7 @@ run(Named, Parsed) ->
         ok ?= named(Options),
         ok ?= done(sderl_prof_sampling:check(Options)),
         {ok, Reports, Failures} ?= sderl_cli_prof_nodes:look(Named, Parsed, #{
-            begin_ => fun(Node) -> sderl_prof_sampling:begin_(Node, Options) end,
+            begin_ => fun(Nodes) -> sderl_prof_sampling:begin_all(Nodes, Options) end,
             await => fun sderl_prof_sampling:await/1, stop => fun sderl_prof_sampling:stop/1,
             format_error => fun sderl_prof_sampling:format_error/1,
             label => "sampling", seconds => maps:get(seconds, Options, ?SECONDS)

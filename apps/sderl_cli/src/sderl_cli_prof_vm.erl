@@ -54,7 +54,7 @@ command() ->
 run(Named, Options, Parsed) ->
     maybe
         {ok, Reports, Failures} ?= sderl_cli_prof_nodes:look(Named, Parsed, #{
-            begin_ => fun(Node) -> sderl_prof_vm:begin_(Node, Options) end,
+            begin_ => fun(Nodes) -> [sderl_prof_vm:begin_(Node, Options) || Node <- Nodes] end,
             await => fun sderl_prof_vm:await/1, stop => fun sderl_prof_vm:stop/1,
             format_error => fun sderl_prof_vm:format_error/1,
             label => "reading", seconds => maps:get(seconds, Options, ?SECONDS)

@@ -141,7 +141,7 @@ told_end(#{id := Id, who := Name, nodes := Nodes, kind := Kind, at := At, ended_
         ms => max(0, End - At)
     }).
 
-result(#{state := failed, stopped := false}) -> failed;
+result(#{state := State, stopped := false}) when State =:= failed; State =:= lost -> failed;
 result(#{stopped := true}) -> stopped;
 result(#{problems := [_ | _]}) -> partly;
 result(_) -> ok.

@@ -147,9 +147,9 @@ routed(Reports) ->
                 passed => Sum(passed),
                 delivered => lists:sum([N || _ := #{delivered := N} <- Of]),
                 undelivered => Sum(undelivered),
-                destinations => most([Row#{from => Node}
+                destinations => most([(maps:remove(at, Row))#{from => Node}
                                       || Node := #{sent := #{rows := Rows}} <- Of, Row <- Rows]),
-                gateways => most([Row#{gateway => Node}
+                gateways => most([(maps:remove(at, Row))#{gateway => Node}
                                   || Node := #{passed := #{rows := Rows}} <- Of, Row <- Rows]),
                 failures => most([Row#{at => Node}
                                   || Node := #{undelivered := #{rows := Rows}} <- Of, Row <- Rows])

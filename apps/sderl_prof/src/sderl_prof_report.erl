@@ -21,7 +21,7 @@ the begin of the trace. Several processes go over the events, each for a part of
 -doc """
 `top`: rows of each list; `parts`: points of each curve; `path_to`: the name or pid of the process
 to whose last run the critical path leads, by default that of what ran last; `progress` is called
-with the events that the slower one has seen and with all of them.
+with the events that the two longest passes have seen in the mean, and with all of them.
 """.
 -type options() :: #{top => pos_integer(), parts => pos_integer(), path_to => binary(),
                      progress => fun((non_neg_integer(), pos_integer()) -> term())}.
@@ -47,11 +47,14 @@ make(Dir, Options) ->
     maybe
         {ok, Book} ?= sderl_prof_book:open(Dir),
         Meta = sderl_prof_book:meta(Book),
-        Full = maps:merge(#{top => ?TOP, parts => ?PARTS, progress => fun(_, _) -> ok end},
-                          Options#{range => sderl_prof_book:range(Meta)}),
+        Full = maps:merge(#{top => ?TOP, parts => ?PARTS},
+                          Options#{range => sderl_prof_book:range(Meta),
+                                   seen => seen(Meta, Options)}),
         %% The longest first.
         Tasks = [
-            fun() -> with_book(Dir, fun sderl_prof_insight:findings/1) end,
+            fun() ->
+                with_book(Dir, fun(B) -> sderl_prof_insight:findings(B, map_get(seen, Full)) end)
+            end,
             fun() -> lanes(Dir, Full) end,
             fun() -> others(Dir, Full) end,
             fun() -> with_book(Dir, fun(B) -> sderl_prof_insight:path(B, path(Full, B)) end) end
@@ -62,6 +65,15 @@ make(Dir, Options) ->
         ok = sderl_prof_book:close(Book),
         {ok, Report#{findings => Findings, critical_path => Path}}
     end.
+
+%% Both passes count to one number.
+seen(#{events := Events}, #{progress := Progress}) ->
+    Counter = counters:new(1, []),
+    fun(Seen) ->
+        ok = counters:add(Counter, 1, Seen),
+        Progress(min(Events, counters:get(Counter, 1) div 2), max(1, Events))
+    end;
+seen(_, _) -> fun(_) -> ok end.
 
 path(#{top := Top, path_to := Text}, Book) ->
     case sderl_prof_insight:find_process(Text, Book) of
@@ -80,23 +92,23 @@ mode(#{kinds := Kinds}) -> sderl_prof_activity:mode(Kinds).
 
 %% ---------------------------------------------------------------- who does what when
 
-lanes(Dir, #{range := {From, To}, top := Top, parts := Parts, progress := Progress}) ->
+lanes(Dir, #{range := {From, To}, top := Top, parts := Parts, seen := Seen}) ->
     {ok, Book} = sderl_prof_book:open(Dir),
-    #{events := Events} = Meta = sderl_prof_book:meta(Book),
+    Meta = sderl_prof_book:meta(Book),
     Acc = {sderl_prof_concurrency:new(From, To, Parts), sderl_prof_tally:new(?MOST_KEYS),
            sderl_prof_tally:new(?MOST_KEYS)},
     Lanes0 = #lanes{
         activity = sderl_prof_activity:new(mode(Meta), fun sink/7, Acc),
         tops = #{Metric => sderl_prof_top:new(Top) || Metric <- metrics()}
     },
-    Lanes1 = sderl_prof_book:fold(Book, #{}, fun(T, K, S, P, A, B, #lanes{seen = Seen} = L) ->
+    Lanes1 = sderl_prof_book:fold(Book, #{}, fun(T, K, S, P, A, B, #lanes{seen = N} = L) ->
         Activity = sderl_prof_activity:step(T, K, S, P, A, B, L#lanes.activity),
-        case Seen rem ?DRAIN of
+        case (N + 1) rem ?DRAIN of
             0 ->
-                _ = Progress(Seen, max(1, Events)),
+                _ = Seen(?DRAIN),
                 {Ended, Activity1} = sderl_prof_activity:drain(Activity),
-                ended(Ended, Book, L#lanes{activity = Activity1, seen = Seen + 1});
-            _ -> L#lanes{activity = Activity, seen = Seen + 1}
+                ended(Ended, Book, L#lanes{activity = Activity1, seen = N + 1});
+            _ -> L#lanes{activity = Activity, seen = N + 1}
         end
     end, Lanes0),
     {Rest, {Concurrency, Waits, For}} = sderl_prof_activity:finish(To, Lanes1#lanes.activity),

@@ -54,8 +54,15 @@ begin_(Node, Options) -> watched(started(Node, Options, self())).
 -spec begin_all([node()], options()) -> [{ok, sampling()} | {error, reason()}].
 begin_all(Nodes, Options) ->
     Self = self(),
-    {ok, Begun} = sderl_prof_tasks:side_by_side([fun() -> started(Node, Options, Self) end
-                                                 || Node <- Nodes]),
+    {ok, Begun} = sderl_prof_tasks:side_by_side([
+        fun() ->
+            try
+                started(Node, Options, Self)
+            catch
+                _:Why -> {error, {node, Node, Why}}
+            end
+        end || Node <- Nodes
+    ]),
     [watched(One) || One <- Begun].
 
 started(Node, Options, Owner) ->

@@ -239,12 +239,13 @@ emit(What, P, From, To, Site, Waker, #activity{sink = Sink, acc = Acc} = Act) ->
 -doc """
 Takes out the processes that had ended when this was called last: memory holds those that live, and
 those that have ended since. An event that comes later still is counted to the same number again, so
-that sums of one number are to be added.
+that sums of one number are to be added. One that has done something since stays.
 """.
 -spec drain(activity()) -> {[{pos_integer(), sums()}], activity()}.
 drain(#activity{processes = Processes, ended = Ended, before = Before} = Act) ->
-    {[{P, sums_of(map_get(P, Processes))} || P <- Before, is_map_key(P, Processes)],
-     Act#activity{processes = maps:without(Before, Processes), ended = [], before = Ended}}.
+    Gone = [P || P <- Before, #{P := #p{state = exited}} <- [Processes]],
+    {[{P, sums_of(map_get(P, Processes))} || P <- Gone],
+     Act#activity{processes = maps:without(Gone, Processes), ended = [], before = Ended}}.
 
 -doc "Ends all intervals; gives the rest of the sums, and what the sink has made.".
 -spec finish(End :: integer(), activity()) -> {[{pos_integer(), sums()}], Acc :: term()}.

@@ -23,16 +23,18 @@ stacks as are told apart.
 
 -doc """
 `mode` as `m:sderl_prof_activity` has it; the number of schedulers, where it is known. `is_port`
-tells ports from processes, and `calls` whether calls of functions were recorded.
+tells ports from processes, and `calls` whether calls of functions were recorded. `seen` is called
+now and then, with how many events came since.
 """.
 -type options() :: #{from := integer(), mode := sderl_prof_activity:mode(),
                      schedulers := pos_integer() | unknown,
-                     is_port => fun((pos_integer()) -> boolean()), calls => boolean()}.
+                     is_port => fun((pos_integer()) -> boolean()), calls => boolean(),
+                     seen => fun((pos_integer()) -> term())}.
 
 -doc """
-`totals` are the sums of all processes, but for messages; `gc` and `moves` the processes with most
-of these, with their sums; `ports` the busiest ports: their work is what they could run, because
-when they do is not recorded. `collections` are the longest ones.
+`totals` are the sums of all processes, in which messages need not be counted; `gc` and `moves` the
+processes with most of these, with their sums; `ports` the busiest ports: their work is what they
+could run, because when they do is not recorded. `collections` are the longest ones.
 """.
 -type result() :: #{
     from := integer(), to := integer(),
@@ -99,10 +101,14 @@ step(T, K, S, P, A, B, #evidence{activity = Act, parallel = Par, seen = Seen} = 
                                          calls = called(T, K, P, A, B, E#evidence.calls)}),
     case Seen rem ?DRAIN of
         0 ->
+            _ = told(?DRAIN, E1#evidence.options),
             {Ended, Act2} = sderl_prof_activity:drain(E1#evidence.activity),
             sums(Ended, E1#evidence{activity = Act2});
         _ -> E1
     end.
+
+told(Events, #{seen := Seen}) -> Seen(Events);
+told(_, _) -> ok.
 
 called(_, _, _, _, _, none) -> none;
 called(T, K, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls).

@@ -5,7 +5,7 @@ The critical path and the findings of a book, as maps that can be JSON: texts ar
 are nanoseconds since the begin of the trace.
 """.
 
--export([path/2, led_path/2, led/3, findings/1, find_process/2, leads_to/2, named/2]).
+-export([path/2, led_path/2, led/3, findings/1, findings/2, find_process/2, leads_to/2, named/2]).
 -export_type([path_options/0]).
 
 %% Segments that are shown, the longest ones.
@@ -228,7 +228,12 @@ key(Text) ->
 
 -doc "The findings, and what the recording cannot show.".
 -spec findings(sderl_prof_book:book()) -> sderl_prof_findings:result().
-findings(Book) ->
+findings(Book) -> findings(Book, fun(_) -> ok end).
+
+-doc "The same; `Seen` is called now and then with how many events were looked at since.".
+-spec findings(sderl_prof_book:book(), Seen :: fun((pos_integer()) -> term())) ->
+    sderl_prof_findings:result().
+findings(Book, Seen) ->
     #{kinds := Kinds, info := Info} = Meta = sderl_prof_book:meta(Book),
     {From, To} = sderl_prof_book:range(Meta),
     Mode = sderl_prof_activity:mode(Kinds),
@@ -237,7 +242,8 @@ findings(Book) ->
     Evidence = sderl_prof_book:fold(
         Book, #{}, fun sderl_prof_evidence:step/7,
         sderl_prof_evidence:new(#{from => From, mode => Mode, schedulers => Schedulers,
-                                  is_port => fun(P) -> is_port(P, Book) end, calls => HasTables})
+                                  is_port => fun(P) -> is_port(P, Book) end, calls => HasTables,
+                                  seen => Seen})
     ),
     Result = sderl_prof_findings:find(sderl_prof_evidence:finish(To, Evidence), #{
         items => ['calls of ets' || HasTables] ++ items(Info, Kinds),
@@ -264,8 +270,9 @@ has_tables(Kinds, Book) ->
 %% The events show which items were recorded; a recorder also says so of items without events.
 items(Info, Kinds) ->
     Recorded = case Info of #{items := Texts} -> Texts; none -> [] end,
+    All = case Info of #{share := _} -> []; _ -> ['all processes'] end,
     HasScheduler = case Info of #{scheduler_id := Has} -> Has; none -> true end,
-    [Item || {Item, Names, Of} <- [
+    All ++ [Item || {Item, Names, Of} <- [
         {running, [~"running", ~"migration"], [in]},
         {message, [~"message"], [send, 'receive']},
         {garbage_collection, [~"garbage_collection"], [gc_minor_start, gc_major_start]},

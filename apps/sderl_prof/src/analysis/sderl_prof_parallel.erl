@@ -235,7 +235,7 @@ begin_wait(T, P, State, #questions{sent = Sent, asked = Asked} = Questions)
 begin_wait(_, _, _, Questions) ->
     Questions.
 
-%% It has asked nobody then.
+%% Ends the wait of a process, and with it what it asked.
 end_wait(T, P, #parallel{questions = #questions{sent = Sent}} = Par0)
   when is_tuple(map_get(P, Sent)) ->
     %% Until now it waited.

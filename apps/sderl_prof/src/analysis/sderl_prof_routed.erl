@@ -5,7 +5,7 @@ Messages that the library routed over gateways, of a recording of `routed`
 (`m:sderl_prof_library`): how many, whereto, by which way.
 """.
 
--export([find/2, part/3]).
+-export([find/2, part/3, limited/2]).
 -export_type([result/0, routed/0]).
 
 -include("sderl_prof_event.hrl").
@@ -38,18 +38,35 @@ a book of one node.
 -doc "Those of a book, with so many rows of each list.".
 -spec find(sderl_prof_book:book(), Top :: pos_integer()) -> result().
 find(Book, Top) ->
-    #{kinds := Kinds} = sderl_prof_book:meta(Book),
-    case maps:with([routed, passed, delivered, undelivered], Kinds) of
-        %% Nothing to look for, nothing to read.
-        None when map_size(None) =:= 0 -> null;
-        _ -> part(Book, #{}, Top)
+    case are_there(Book) of
+        true -> part(Book, #{}, Top);
+        false -> null
     end.
+
+are_there(Book) ->
+    #{kinds := Kinds} = sderl_prof_book:meta(Book),
+    map_size(maps:with([routed, passed, delivered, undelivered], Kinds)) > 0.
 
 -doc "Those of a part of the time.".
 -spec part(sderl_prof_book:book(), sderl_prof_book:range(), Top :: pos_integer()) -> routed().
 part(Book, Range, Top) ->
     Step = fun(_, K, _, P, Detail, Number, Routed) -> step(K, P, Detail, Number, Book, Routed) end,
-    result(sderl_prof_book:fold(Book, Range, Step, #{}), Top, Book).
+    %% Nothing to look for, nothing to read.
+    Routed = case are_there(Book) of
+        true -> sderl_prof_book:fold(Book, Range, Step, #{});
+        false -> #{}
+    end,
+    result(Routed, Top, Book).
+
+-doc "The same with fewer rows of each list.".
+-spec limited(routed(), Top :: pos_integer()) -> routed().
+limited(#{gateways := Gateways} = Routed, Top) ->
+    Fewer = fun(#{rows := Rows} = List) -> List#{rows := lists:sublist(Rows, Top)} end,
+    Routed#{
+        sent := Fewer(map_get(sent, Routed)), gateways := lists:sublist(Gateways, Top),
+        passed := Fewer(map_get(passed, Routed)),
+        undelivered := Fewer(map_get(undelivered, Routed))
+    }.
 
 %% Counts and sums by the kind, the node, and the word of the detail.
 step(K, P, Detail, Number, Book, Routed)

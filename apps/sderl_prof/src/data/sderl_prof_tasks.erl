@@ -2,7 +2,7 @@
 -module(sderl_prof_tasks).
 -moduledoc "Functions that run beside each other, each in a process of its own.".
 
--export([side_by_side/1, in_turns/1]).
+-export([side_by_side/1, in_turns/1, in_turns/2]).
 -export_type([outcome/1]).
 
 %% Words. What such a function has is taken apart and made again with each event: with less, most of
@@ -10,34 +10,38 @@
 %% much more it would no longer fit into the caches of a processor.
 -define(HEAP, 500_000).
 
--doc "What they gave, in their order; `defect` and why, when one of them failed.".
+-doc """
+What they gave, in their order; `defect` and why, when one of them failed: of several the one that
+comes first.
+""".
 -type outcome(Result) :: {ok, [Result]} | {error, {defect, term()}}.
-
--record(task, {number :: pos_integer(), run :: fun(() -> term())}).
 
 -doc "All of them at once: they wait for others.".
 -spec side_by_side([fun(() -> Result)]) -> outcome(Result).
-side_by_side(Tasks) -> run(numbered(Tasks), max(1, length(Tasks)), [], #{}, []).
+side_by_side(Tasks) -> run(lists:enumerate(Tasks), length(Tasks), [], #{}, []).
 
 -doc """
 As many at a time as there are schedulers, in their order: they compute. When the longest comes
-first, the others share the rest of the schedulers meanwhile.
+first, the others share the rest of the schedulers meanwhile. After one has failed no further one is
+begun.
 """.
 -spec in_turns([fun(() -> Result)]) -> outcome(Result).
-in_turns(Tasks) ->
-    run(numbered(Tasks), erlang:system_info(schedulers_online), [{min_heap_size, ?HEAP}], #{}, []).
+in_turns(Tasks) -> in_turns(Tasks, erlang:system_info(schedulers_online)).
 
-numbered(Tasks) -> [#task{number = N, run = Run} || {N, Run} <- lists:enumerate(Tasks)].
+-doc "The same, so many at a time.".
+-spec in_turns([fun(() -> Result)], pos_integer()) -> outcome(Result).
+in_turns(Tasks, AtOnce) ->
+    run(lists:enumerate(Tasks), AtOnce, [{min_heap_size, ?HEAP}], #{}, []).
 
-run([#task{number = N, run = Run} | Waiting], AtOnce, Options, Running, Ended)
-  when map_size(Running) < AtOnce ->
+run([{N, Run} | Waiting], AtOnce, Options, Running, Ended) when map_size(Running) < AtOnce ->
     Self = self(),
     Tag = make_ref(),
     {_, Monitor} = spawn_opt(fun() -> Self ! {Tag, Run()} end, [monitor | Options]),
     run(Waiting, AtOnce, Options, Running#{Monitor => {N, Tag}}, Ended);
-run([], _, _, Running, Ended) when map_size(Running) =:= 0 ->
-    case [Why || {_, {failed, Why}} <- Ended] of
-        [] -> {ok, [Result || {_, {done, Result}} <- lists:keysort(1, Ended)]};
+run(_, _, _, Running, Ended) when map_size(Running) =:= 0 ->
+    Sorted = lists:keysort(1, Ended),
+    case [Why || {_, {failed, Why}} <- Sorted] of
+        [] -> {ok, [Result || {_, {done, Result}} <- Sorted]};
         [Why | _] -> {error, {defect, Why}}
     end;
 run(Waiting, AtOnce, Options, Running, Ended) ->
@@ -45,6 +49,10 @@ run(Waiting, AtOnce, Options, Running, Ended) ->
         {'DOWN', Monitor, process, _, Why} when is_map_key(Monitor, Running) ->
             {{N, Tag}, Others} = maps:take(Monitor, Running),
             %% What it gave comes before its end.
-            Outcome = receive {Tag, Result} -> {done, Result} after 0 -> {failed, Why} end,
-            run(Waiting, AtOnce, Options, Others, [{N, Outcome} | Ended])
+            receive
+                {Tag, Result} ->
+                    run(Waiting, AtOnce, Options, Others, [{N, {done, Result}} | Ended])
+            after 0 ->
+                run([], AtOnce, Options, Others, [{N, {failed, Why}} | Ended])
+            end
     end.

@@ -124,7 +124,8 @@ init(#{dir := Dir} = Settings) ->
     _ = process_flag(trap_exit, true),
     case sderl_prof_live_store:open(Dir) of
         {ok, Profiles} ->
-            {ok, #s{settings = Settings, profiles = #{Id => P || #{id := Id} = P <- Profiles}}};
+            Known = [lost(Profile, Settings) || Profile <- Profiles],
+            {ok, #s{settings = Settings, profiles = #{Id => P || #{id := Id} = P <- Known}}};
         {error, Why} -> {error, {folder, Dir, Why}}
     end.
 
@@ -235,6 +236,17 @@ handle_info({'EXIT', Pid, Why}, #s{runs = Runs, open = Open} = S) ->
     end;
 handle_info(_, S) ->
     {noreply, S}.
+
+%% Those that ran when this process ended last are told to have ended, once.
+lost(#{id := Id, state := lost, ended_at := null} = Profile, #{dir := Dir, ended := Ended}) ->
+    ok = sderl_prof_live_store:trim(Dir, Id),
+    Now = Profile#{ended_at := erlang:system_time(millisecond),
+                   bytes := sderl_prof_live_store:size(Dir, Id),
+                   why := ~"the monitoring node, or what keeps its profiles, ended while it ran"},
+    _ = sderl_prof_live_store:write(Dir, Now),
+    _ = try Ended(Now) catch _:_ -> failed end,
+    Now;
+lost(Profile, _) -> Profile.
 
 bytes(#s{profiles = Profiles}) -> lists:sum([Bytes || _ := #{bytes := Bytes} <- Profiles]).
 
@@ -435,7 +447,7 @@ format_error({dear, Costs}) ->
 format_error({nothing, #{state := failed, why := Why}}) when is_binary(Why) ->
     ["there is nothing to show: ", Why];
 format_error({nothing, #{state := lost}}) ->
-    "there is nothing to show: the monitoring node ended while it ran";
+    "there is nothing to show: the monitoring node, or what keeps its profiles, ended while it ran";
 format_error({nothing, _}) -> "there is nothing to show yet: it is not over";
 format_error({not_opened, Why}) -> ["it cannot be opened: ", Why].
 

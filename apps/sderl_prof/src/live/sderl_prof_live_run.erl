@@ -109,10 +109,11 @@ sampled(Nodes, Problems, #{request := #{seconds := Seconds}} = Work) ->
         withdrawn -> withdrawn(Problems);
         ok ->
             {Names, Those} = lists:unzip(Nodes),
+            Began = now_ms(),
             Begun = lists:zip(Names, sderl_prof_sampling:begin_all(Those, #{seconds => Seconds})),
             Running = [Sampling || {_, {ok, Sampling}} <- Begun],
             ok = stops(fun() -> lists:foreach(fun sderl_prof_sampling:stop/1, Running) end, Work),
-            ok = tell(#{state => running, began => now_ms()}, Work),
+            ok = tell(#{state => running, began => Began}, Work),
             Ended = [{Name, case One of
                 {ok, Sampling} -> sderl_prof_sampling:await(Sampling);
                 Error -> Error

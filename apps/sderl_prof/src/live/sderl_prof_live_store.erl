@@ -23,7 +23,7 @@ a trial has told, for each node; `problems`: the nodes that failed, with the rea
 there is nothing to show; `book`: where the analysed trace is, within its folder.
 
 `preparing`: nodes are made ready, and a trial tells the cost; `ready`: it waits for somebody to
-begin it; `ending`: it is fetched and analysed; `lost`: the monitoring node ended meanwhile.
+begin it; `ending`: it is fetched and analysed; `lost`: the process that keeps them ended.
 """.
 -type profile() :: #{
     id := binary(),

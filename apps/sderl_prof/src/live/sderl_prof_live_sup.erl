@@ -9,8 +9,8 @@
 
 -define(STOP_MS, 25_000).
 
-%% Profiles that ran when the process crashed are lost, and those that are kept are there again. It
-%% does not end with its caller, which goes on without profiles.
+%% Profiles that ran when the process crashed are lost, and those that are kept are there again. The
+%% supervisor does not end with its caller, which goes on without profiles.
 -spec start(sderl_prof_live:settings()) -> {ok, pid()} | {error, term()}.
 start(Settings) ->
     case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
@@ -18,13 +18,16 @@ start(Settings) ->
             true = unlink(Pid),
             case supervisor:start_child(Pid, child(Settings)) of
                 {ok, Server} -> {ok, Server};
-                %% With what was to be started.
-                {error, {Why, _}} ->
+                {error, Failed} ->
                     ok = stop(),
-                    {error, Why}
+                    {error, why(Failed)}
             end;
         {error, Why} -> {error, Why}
     end.
+
+%% A reason has the child's specification behind it.
+why({already_started, _} = Why) -> Why;
+why({Why, _}) -> Why.
 
 child(Settings) ->
     #{id => sderl_prof_live, start => {sderl_prof_live, start_link, [Settings]},

@@ -28,6 +28,8 @@ are written are so far apart that there are at least as many events between them
 -define(MOST_EDGES, 20_000).
 %% Operations on groups, the first ones.
 -define(MOST_OPERATIONS, 50_000).
+%% Rows of each list.
+-define(MOST_ROUTED, 500).
 %% Steps of the critical path that are drawn, the longest ones.
 -define(MOST_SEGMENTS, 2_000).
 %% Rows of a level that are in memory at a time.
@@ -57,7 +59,7 @@ The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSqua
 the process, the word of the place, and who ended them, 0 where that is not known.
 """.
 -type index() :: #{
-    version := 6, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 7, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
@@ -67,7 +69,8 @@ the process, the word of the place, and who ended them, 0 where that is not know
     calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
     graph := sderl_prof_call_graph:graph(),
     findings := sderl_prof_findings:result(), path := map() | null,
-    leads_to := pos_integer() | none, operations := sderl_prof_operations:found()
+    leads_to := pos_integer() | none, operations := sderl_prof_operations:found(),
+    routed := sderl_prof_routed:routed()
 }.
 
 %% The sink's state: what it has made of the intervals so far.
@@ -178,9 +181,10 @@ open(Dir) ->
     try
         ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
                                          sderl_prof_findings, sderl_prof_path,
-                                         sderl_prof_call_graph, sderl_prof_operations]),
+                                         sderl_prof_call_graph, sderl_prof_operations,
+                                         sderl_prof_routed]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 6} = Index = binary_to_term(Bin, [safe]),
+        #{version := 7} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -409,7 +413,7 @@ finish(To, #pass{awake = Awake} = Pass0) ->
 result({#acc{waits = Waits}, #pass{} = Pass}, From, To, Mode, Narrowest) ->
     {WaitRows, _, Pruned} = sderl_prof_tally:result(Waits),
     #{
-        version => 6, from => From, to => To, mode => Mode,
+        version => 7, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],
@@ -456,8 +460,9 @@ findings(Dir) ->
 operations(Dir) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     Found = sderl_prof_operations:find(Book, ?MOST_OPERATIONS),
+    Routed = sderl_prof_routed:part(Book, #{}, ?MOST_ROUTED),
     ok = sderl_prof_book:close(Book),
-    #{operations => Found}.
+    #{operations => Found, routed => Routed}.
 
 %% The process that runs last when a recording of several nodes ends has little to do with the
 %% program: the path leads to the process that gets most messages from another node.

@@ -7,7 +7,7 @@ since the begin of the recording. Each question reads the events of the part onc
 where these are too many; what is asked of the whole was found when the index was made.
 """.
 
--export([range/3, whose/2, path/2, arrows/2, stays/2, calls/2]).
+-export([range/3, whose/2, path/2, arrows/2, routed/2, stays/2, calls/2]).
 -export_type([reason/0, calls/0]).
 
 -include("sderl_prof_event.hrl").
@@ -126,6 +126,20 @@ arrows(#{from := From0, to := To0, limit := Limit} = Request,
 
 arrow({Sent, Received, From, To, Bytes}, Begin) ->
     [Sent - Begin, case Received of none -> null; _ -> Received - Begin end, From, To, Bytes].
+
+-doc "Messages that went over gateways (`m:sderl_prof_routed`), with so many rows of each list.".
+-spec routed(#{from := integer(), to := integer(), limit := pos_integer()},
+             sderl_prof_window:view()) -> {ok, sderl_prof_routed:routed()} | {error, reason()}.
+routed(#{from := From0, to := To0, limit := Limit},
+       #{book := Book, index := #{routed := Routed}} = View) ->
+    maybe
+        {ok, {From, To}} ?= range(From0, To0, View),
+        ok ?= affordable(From, To, ?MOST_EVENTS, View),
+        {ok, sderl_prof_routed:part(Book, #{from => From, to => To - 1}, Limit)}
+    else
+        {ok, whole} -> {ok, sderl_prof_routed:limited(Routed, Limit)};
+        Error -> Error
+    end.
 
 -doc "On which schedulers a process was (`m:sderl_prof_stays`), at most `limit` of its stays.".
 -spec stays(#{from := integer(), to := integer(), process := pos_integer(),

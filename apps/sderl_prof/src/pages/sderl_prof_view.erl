@@ -63,7 +63,7 @@ close(#{book := Book, levels := Levels, states := States, sums := Sums}) ->
 
 -doc """
 The same without the counts of the whole, for questions of the events of a part (`processes/2`,
-`arrows/2`, `calls/2`, `path/2`, `tree/2`, `report/2`).
+`arrows/2`, `calls/2`, `path/2`, `routed/2`, `tree/2`, `report/2`).
 """.
 -spec slim(view()) -> view().
 slim(#{index := Index} = View) ->
@@ -457,15 +457,7 @@ path(#{process := Process} = Request, View) ->
 -spec operations(sderl_prof_marks:request(), view()) -> {ok, map()} | {error, reason()}.
 operations(Request, View) -> sderl_prof_marks:operations(Request, View).
 
--doc "Messages that went over gateways in a part of the time (`m:sderl_prof_routed`).".
+-doc "Messages that went over gateways in a part of the time (`sderl_prof_part:routed/2`).".
 -spec routed(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
     {ok, sderl_prof_routed:routed()} | {error, reason()}.
-routed(#{from := From, to := To, limit := Limit}, #{book := Book} = View) ->
-    maybe
-        {ok, Range} ?= sderl_prof_part:range(From, To, View),
-        Of = case Range of
-            whole -> #{};
-            {Begin, End} -> #{from => Begin, to => End - 1}
-        end,
-        {ok, sderl_prof_routed:part(Book, Of, Limit)}
-    end.
+routed(Request, View) -> sderl_prof_part:routed(Request, View).

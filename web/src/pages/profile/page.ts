@@ -121,7 +121,7 @@ class Shown {
   private readonly waits: WaitsCard | null;
   private readonly calls: Calls | null;
   private readonly groups: GroupsCard | null;
-  private readonly routes: RoutedCard | null;
+  private readonly gateways: RoutedCard | null;
   private readonly report: ReportCard;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
@@ -205,7 +205,7 @@ class Shown {
           went: (moment) => ctx.setQuery({ moment: moment === null ? "" : String(moment) }),
         })
       : null;
-    this.routes = about.items.includes("routed") ? new RoutedCard(about) : null;
+    this.gateways = about.items.includes("routed") ? new RoutedCard(about) : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
@@ -217,7 +217,7 @@ class Shown {
         ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
         ...(this.groups === null ? [] : ([["groups", "Groups"]] as const)),
-        ...(this.routes === null ? [] : ([["routed", "Routed"]] as const)),
+        ...(this.gateways === null ? [] : ([["routed", "Routed"]] as const)),
         ["report", "Report"],
       ],
       "processes",
@@ -242,7 +242,7 @@ class Shown {
       ...(this.waits === null ? [] : [this.waits.root]),
       ...(this.calls === null ? [] : [this.calls.root]),
       ...(this.groups === null ? [] : [this.groups.root]),
-      ...(this.routes === null ? [] : [this.routes.root]),
+      ...(this.gateways === null ? [] : [this.gateways.root]),
       this.report.root,
     );
     this.release = [
@@ -270,7 +270,7 @@ class Shown {
     if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
     if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
     if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
-    if (this.routes !== null) this.routes.root.hidden = tab !== "routed";
+    if (this.gateways !== null) this.gateways.root.hidden = tab !== "routed";
     if (this.groups !== null) this.replayed(this.groups, tab === "groups");
     const beside: readonly Tab[] = ["processes", "nodes", "groups"];
     this.detail.root.classList.toggle("below", !beside.includes(tab));
@@ -297,7 +297,7 @@ class Shown {
     this.calls?.destroy();
     this.nodes?.destroy();
     this.groups?.destroy();
-    this.routes?.destroy();
+    this.gateways?.destroy();
     this.messages.destroy();
     this.report.destroy();
     this.detail.destroy();
@@ -314,7 +314,7 @@ class Shown {
       (tab === "waits" && this.waits !== null) ||
       (tab === "calls" && this.calls !== null) ||
       (tab === "groups" && this.groups !== null) ||
-      (tab === "routed" && this.routes !== null);
+      (tab === "routed" && this.gateways !== null);
     return there ? (tab as Tab) : "processes";
   }
 
@@ -336,7 +336,7 @@ class Shown {
     if (tab === "processes") this.processes.follow(shown);
     if (tab === "messages") this.messages.show(shown, query);
     if (tab === "nodes") this.nodes?.show(shown);
-    if (tab === "routed") this.routes?.show(shown);
+    if (tab === "routed") this.gateways?.show(shown);
     const whose = [numbered(query["of_process"]), numbered(query["process"])] as const;
     if (tab === "waits") this.waits?.show(shown, ...whose);
     if (tab === "calls") this.calls?.show(shown, ...whose, numbered(query["function"]));

@@ -21,6 +21,7 @@ export class RoutedCard {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private asked = 0;
   private of = "";
+  private isFirst = true;
 
   constructor(private readonly about: About) {
     const isOfSeveral = about.nodes.length > 0;
@@ -47,7 +48,8 @@ export class RoutedCard {
   show(range: Range): void {
     const of = `${range.from}-${range.to}`;
     if (of === this.of) return;
-    const wait = this.of === "" ? 0 : LATER_MS;
+    const wait = this.isFirst ? 0 : LATER_MS;
+    this.isFirst = false;
     this.of = of;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.ask(range), wait);
@@ -67,7 +69,7 @@ export class RoutedCard {
     } catch (error) {
       if (mine !== this.asked) return;
       // Asked again when somebody comes back to it.
-      this.of = "";
+      if (this.of === `${range.from}-${range.to}`) this.of = "";
       setText(this.says, error instanceof Error ? error.message : String(error));
       this.draw(NOTHING, "No answer.");
     } finally {
@@ -96,7 +98,7 @@ const NOTHING: Routed = {
 };
 
 /** What became of them, in a sentence. */
-export function routedText({ sent, gateways, passed, delivered, undelivered }: Routed): string {
+function routedText({ sent, gateways, passed, delivered, undelivered }: Routed): string {
   const [first] = gateways;
   const most =
     first === undefined || sent.count === 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sends how much to whom, and the report of the whole, as the server tells them.
+// Who sends how much to whom, over gateways too, and the report of the whole.
 import { ask, type Part, type Sums } from "./answers";
 
 /** What messages are counted by: processes, kinds of them, nodes. */

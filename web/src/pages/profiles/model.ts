@@ -126,7 +126,8 @@ export function going(profile: Profile, now: number): string {
       : `${duration(Math.ceil(seconds * (1 - at)))} of ${duration(seconds)} left.`;
   if (state === "ending") return "The events are fetched and analysed.";
   if (state === "failed") return sentence(why ?? "Nothing was profiled");
-  if (state === "lost") return "The monitoring node ended while it ran.";
+  if (state === "lost")
+    return "The monitoring node, or what keeps its profiles, ended while it ran.";
   return "";
 }
 
