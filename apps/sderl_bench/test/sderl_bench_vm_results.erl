@@ -2,7 +2,7 @@
 -module(sderl_bench_vm_results).
 -moduledoc "Files of results of `bin/sderl bench vm` that were made up.".
 
--export([file_of/2, file_of/3, by_nodes/1]).
+-export([file_of/2, file_of/3, by_nodes/1, by_nodes/2]).
 
 -type file() :: {sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}.
 
@@ -40,8 +40,15 @@ file_of(Fun, Control, Rounds) ->
 
 -doc "The same by nodes of one scheduler each.".
 -spec by_nodes(file()) -> file().
-by_nodes({#{~"settings" := #{~"points" := Points} = Settings} = Header, Lines}) ->
-    Of = fun(#{~"schedulers" := N} = Line) -> Line#{~"schedulers" := 1, ~"nodes" => N} end,
+by_nodes(File) -> by_nodes(File, 1).
+
+-doc "The same by nodes of so many schedulers each.".
+-spec by_nodes(file(), Schedulers :: pos_integer()) -> file().
+by_nodes({#{~"settings" := #{~"points" := Points} = Settings} = Header, Lines},
+         Schedulers) ->
+    Of = fun(#{~"schedulers" := N} = Line) ->
+        Line#{~"schedulers" := Schedulers, ~"nodes" => N}
+    end,
     {Header#{~"settings" := Settings#{~"points" := [Of(Point) || Point <- Points]}},
      [Of(Line) || Line <- Lines]}.
 

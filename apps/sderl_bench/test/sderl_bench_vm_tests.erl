@@ -402,6 +402,23 @@ by_nodes() ->
     says("no point in common",
          sderl_bench_vm_compare:compare(File, file_of(fun(N) -> 1.0e6 / N end, 8), 0.01)).
 
+%% Nodes that have more schedulers than the machine has cores have no laws, one node included.
+more_than_cores_test_() ->
+    {timeout, 120, fun more_than_cores/0}.
+
+more_than_cores() ->
+    {Header, Lines} =
+        sderl_bench_vm_results:by_nodes(file_of(fun(N) -> 1.0e6 / N end, 8), 16),
+    Summary = #{programs := [_, #{series := [#{rows := [_, _, #{speedup := #{value := Speedup}}]}
+                                             = Series]}]} =
+        sderl_bench_vm_summary:of_lines(Header, Lines),
+    ?assert(abs(Speedup - 4) < 0.01),
+    ?assertMatch(#{amdahl := undefined, serial := undefined, usl := undefined,
+                   peak := undefined}, Series),
+    Text = text(sderl_bench_vm_table:text(Summary)),
+    ?assertNotEqual(nomatch, string:find(Text, "4 nodes of 16 schedulers")),
+    ?assertEqual(nomatch, string:find(Text, "serial share")).
+
 wrong_results_test_() ->
     {timeout, 120, fun wrong_results/0}.
 
