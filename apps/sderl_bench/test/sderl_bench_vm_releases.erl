@@ -5,9 +5,10 @@
 -export([make/2]).
 
 -doc """
-A release with one application, `sderl_tiny`, with this environment in its configuration. Where that
-has `refuse`, the application does not start. `sderl_tiny:answer(X)` gives X and the environment's
-`answer`, if the application runs.
+A release with one application that is started, `sderl_tiny`, with this environment in its
+configuration, and one that is loaded, `sderl_more`. Where the environment has `refuse`, the
+application does not start. `sderl_tiny:answer(X)` gives X and the environment's `answer`, if the
+one runs and the other is loaded. Beside its `.rel` there are two more, as rebar3 writes them.
 """.
 -spec make(file:filename(), [{atom(), term()}]) -> ok.
 make(Dir, Env) ->
@@ -30,6 +31,7 @@ make(Dir, Env) ->
         stop(_) -> ok.
         answer(X) ->
             true = is_pid(whereis(sderl_tiny)),
+            {ok, "1.0"} = application:get_key(sderl_more, vsn),
             {ok, Answer} = application:get_env(sderl_tiny, answer),
             {X, Answer}.
         """)),
@@ -38,12 +40,22 @@ make(Dir, Env) ->
         {vsn, "1.0"}, {modules, [sderl_tiny]}, {registered, [sderl_tiny]},
         {applications, [kernel, stdlib]}, {mod, {sderl_tiny, []}}
     ]}),
+    More = filename:join([Dir, "lib", "sderl_more-1.0", "ebin"]),
+    ok = filelib:ensure_path(More),
+    ok = write(filename:join(More, "sderl_more.app"), {application, sderl_more, [
+        {vsn, "1.0"}, {modules, []}, {registered, []}, {applications, [kernel, stdlib]}
+    ]}),
     Of = filename:join([Dir, "releases", "1.0"]),
     ok = filelib:ensure_path(Of),
     ok = file:write_file(filename:join([Dir, "releases", "start_erl.data"]), "17.1 1.0\n"),
-    ok = write(filename:join(Of, "tiny.rel"), {release, {"tiny", "1.0"}, {erts, "17.1"}, [
-        {kernel, "10.0"}, {stdlib, "7.0"}, {sasl, "4.0", none}, {sderl_tiny, "1.0"}
-    ]}),
+    Rel = fun(File, Name, Apps) ->
+        ok = write(filename:join(Of, File), {release, {Name, "1.0"}, {erts, "17.1"}, [
+            {kernel, "10.0"}, {stdlib, "7.0"}, {sasl, "4.0", none} | Apps
+        ]})
+    end,
+    ok = Rel("tiny.rel", "tiny", [{sderl_more, "1.0", load}, {sderl_tiny, "1.0"}]),
+    ok = Rel("no_dot_erlang.rel", "tiny", [{sderl_more, "1.0", none}, {sderl_tiny, "1.0", none}]),
+    ok = Rel("start_clean.rel", "start_clean", []),
     write(filename:join(Of, "sys.config"), [{sderl_tiny, Env}]).
 
 write(File, Term) -> file:write_file(File, io_lib:format("~tp.~n", [Term])).

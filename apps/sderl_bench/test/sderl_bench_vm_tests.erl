@@ -155,8 +155,10 @@ release() ->
         try
             {ok, #{do := {measure, #{release := Release, modules := Modules, header := Header}}}} =
                 checked(["--release", Dir | Tiny("answer(1)")]),
-            ?assertMatch(#{name := "tiny", version := "1.0", paths := [{sderl_tiny, _}],
-                           start := [{kernel, _}, {stdlib, _}, {sderl_tiny, permanent}]}, Release),
+            ?assertMatch(#{name := "tiny", version := "1.0",
+                           paths := [{sderl_more, _}, {sderl_tiny, _}],
+                           start := [{kernel, _}, {stdlib, _}, {sderl_more, load},
+                                     {sderl_tiny, permanent}]}, Release),
             ?assertNot(lists:member(sderl_tiny, Modules)),
             ?assertMatch(#{settings := #{release := #{name := ~"tiny", hash := _}}}, Header),
             Refused("sderl_tiny has no such function with 0 arguments", Tiny("answer()")),
@@ -164,6 +166,17 @@ release() ->
             Refused("name a call of its code with --mfa", []),
             Refused("--release and --program", ["--program", "bang"]),
             Refused("--release and --pa", ["--pa", "/tmp" | Tiny("answer(1)")]),
+            hash_of_release(Dir, Release),
+            ok = file:write_file(In(["1.0", "more.rel"]),
+                                 "{release, {\"more\", \"1.0\"}, {erts, \"17.1\"}, []}."),
+            Refused("has several .rel files of releases of version 1.0", Tiny("answer(1)")),
+            ok = file:delete(In(["1.0", "more.rel"])),
+            {ok, Rel} = file:read_file(In(["1.0", "tiny.rel"])),
+            ok = file:write_file(In(["1.0", "tiny.rel"]),
+                                 "{release, {\"tiny\", \"1.0\"}, {erts, \"17.1\"}, "
+                                 "[{sderl_tiny, <<\"1.0\">>}]}."),
+            Refused("tiny.rel lists what is no application", Tiny("answer(1)")),
+            ok = file:write_file(In(["1.0", "tiny.rel"]), Rel),
             ok = file:write_file(In(["1.0", "sys.config"]), "[{sderl_tiny, [}]."),
             Refused("sys.config: 1", Tiny("answer(1)")),
             ok = file:rename(In(["1.0", "sys.config"]), In(["1.0", "sys.config.src"])),
@@ -171,7 +184,7 @@ release() ->
             ok = file:delete(In(["1.0", "sys.config.src"])),
             ?assertMatch({ok, #{config := none}}, sderl_bench_vm_release:read(Dir)),
             ok = file:del_dir_r(filename:join(Dir, "lib")),
-            Refused("its application sderl_tiny has no folder in lib", Tiny("answer(1)")),
+            Refused("its application sderl_more has no folder in lib", Tiny("answer(1)")),
             ok = file:write_file(In(["1.0", "tiny.rel"]), "{release, {\"tiny\", \"2\"}, x, []}."),
             Refused("has no .rel file of a release of version 1.0", Tiny("answer(1)")),
             ok = file:write_file(In(["start_erl.data"]), "17.1"),
@@ -184,6 +197,20 @@ release() ->
         end,
         ok = file:write_file(File, "")
     end).
+
+%% Whatever of it changes, it is another release.
+hash_of_release(Dir, #{rel := Rel} = Release) ->
+    Tiny = filename:join([Dir, "lib", "sderl_tiny-1.0"]),
+    Priv = filename:join([Tiny, "priv", "data", "table"]),
+    ok = filelib:ensure_dir(Priv),
+    Changed = fun(File, Content) ->
+        ok = file:write_file(File, Content, [append]),
+        sderl_bench_vm_release:hash(Release)
+    end,
+    Hashes = [sderl_bench_vm_release:hash(Release), Changed(Priv, "1"), Changed(Priv, "2"),
+              Changed(filename:join([Tiny, "ebin", "sderl_tiny.app"]), "%\n"),
+              Changed(Rel, "%\n")],
+    ?assertEqual(Hashes, lists:uniq(Hashes)).
 
 matrix_file_test_() ->
     {timeout, 120, fun matrix_file/0}.

@@ -14,14 +14,16 @@ Applications that this OTP has itself come from it, because their native code ma
 -export_type([release/0]).
 
 -doc """
-`paths` are the folders of the code of all applications, `start` those that are started, in this
-order; `config` is the file `sys.config`.
+`rel` is the file that lists the applications, `config` the file `sys.config`. `paths` are the
+folders of the code of all applications, `start` those that are loaded and then, but for the type
+`load`, started, in this order.
 """.
 -type release() :: #{
     name := string(),
     version := string(),
+    rel := file:filename(),
     paths := [{App :: atom(), file:filename()}],
-    start := [{App :: atom(), application:restart_type()}],
+    start := [{App :: atom(), application:restart_type() | load}],
     config := file:filename() | none
 }.
 
@@ -32,12 +34,12 @@ read(Folder) ->
     Result = maybe
         {ok, Version} ?= version(Dir),
         Of = filename:join([Dir, "releases", Version]),
-        {ok, Name, Apps} ?= applications(Of, Version),
+        {ok, Rel, Name, Apps} ?= applications(Of, Version),
         {ok, Config} ?= config(Of),
         {ok, Paths} ?= paths(Apps, Dir),
         {ok, #{
-            name => Name, version => Version, paths => Paths, config => Config,
-            start => [{App, Type} || {App, _, Type} <- Apps, Type =/= load, Type =/= none]
+            name => Name, version => Version, rel => Rel, paths => Paths, config => Config,
+            start => [{App, Type} || {App, _, Type} <- Apps, Type =/= none]
         }}
     end,
     case Result of
@@ -58,26 +60,38 @@ version(Dir) ->
                      file:format_error(Reason)]}
     end.
 
+%% Beside that of the release itself, rebar3 writes those of boot scripts that start nothing of it.
 applications(Of, Version) ->
-    Known = [{Name, Apps} || File <- lists:sort(filelib:wildcard(filename:join(Of, "*.rel"))),
-                             {ok, [{release, {Name, Own}, _, Apps}]} <- [file:consult(File)],
-                             Own =:= Version, is_list(Apps)],
-    case Known of
-        [{Name, Apps} | _] ->
-            try
-                {ok, Name, [application(App) || App <- Apps]}
-            catch
-                error:_ -> {error, ["the .rel file in releases/", Version, " lists what is no "
-                                    "application"]}
-            end;
-        [] ->
-            {error, ["releases/", Version, " has no .rel file of a release of version ", Version]}
+    Known = [{File, Name, Apps}
+             || File <- lists:sort(filelib:wildcard(filename:join(Of, "*.rel"))),
+                not lists:member(filename:basename(File), ["no_dot_erlang.rel", "start_clean.rel"]),
+                {ok, [{release, {Name, Own}, _, Apps}]} <- [file:consult(File)],
+                Own =:= Version, io_lib:printable_unicode_list(Name), is_list(Apps)],
+    Named = [Rel || {File, Name, _} = Rel <- Known, filename:basename(File, ".rel") =:= Name],
+    case {Known, Named} of
+        {[Only], _} -> listed(Only);
+        {_, [Only]} -> listed(Only);
+        {[], _} ->
+            {error, ["releases/", Version, " has no .rel file of a release of version ", Version]};
+        {_, _} ->
+            {error, ["releases/", Version, " has several .rel files of releases of version ",
+                     Version, ": leave only that of the release there"]}
     end.
 
-application({App, Version}) -> {App, Version, permanent};
-application({App, Version, Type}) when is_atom(Type) -> {App, Version, Type};
-application({App, Version, Included}) when is_list(Included) -> {App, Version, permanent};
-application({App, Version, Type, _}) when is_atom(Type) -> {App, Version, Type}.
+listed({File, Name, Apps}) ->
+    try
+        {ok, File, Name, [application(App) || App <- Apps]}
+    catch
+        error:_ -> {error, [filename:basename(File), " lists what is no application"]}
+    end.
+
+application({App, Version}) -> application({App, Version, permanent, []});
+application({App, Version, Included}) when is_list(Included) ->
+    application({App, Version, permanent, Included});
+application({App, Version, Type}) -> application({App, Version, Type, []});
+application({App, [_ | _] = Version, Type, _}) when is_atom(App), is_atom(Type) ->
+    true = io_lib:printable_unicode_list(Version),
+    {App, Version, Type}.
 
 config(Of) ->
     File = filename:join(Of, "sys.config"),
@@ -125,14 +139,17 @@ call(#{name := Name, paths := Paths}, Module, {Function, Arity}) ->
         {error, beam_lib, Reason} -> {error, beam_lib:format_error(Reason)}
     end.
 
--doc "A hash of the code that it brings, and of its configuration.".
+-doc "A hash of what it brings: applications with their `priv`, their list, its configuration.".
 -spec hash(release()) -> binary().
-hash(#{paths := Paths, config := Config}) ->
-    Beams = [Beam || {App, Ebin} <- Paths, not is_otps(App),
-                     Beam <- lists:sort(filelib:wildcard(filename:join(Ebin, "*.beam")))],
-    Parts = [{filename:basename(File), erlang:md5(Content)}
-             || File <- Beams ++ [Config || Config =/= none],
-                {ok, Content} <- [file:read_file(File)]],
+hash(#{paths := Paths, config := Config, rel := Rel}) ->
+    Files = [{File, filename:join(Dir, File)}
+             || {App, Ebin} <- Paths, not is_otps(App),
+                Dir <- [filename:dirname(Ebin)],
+                Pattern <- ["ebin/*.{beam,app}", "priv/**"],
+                File <- lists:sort(filelib:wildcard(Pattern, Dir))],
+    Own = [{filename:basename(File), File} || File <- [Rel | [Config || Config =/= none]]],
+    Parts = [{Name, erlang:md5(Content)}
+             || {Name, File} <- Files ++ Own, {ok, Content} <- [file:read_file(File)]],
     binary:encode_hex(erlang:md5(term_to_binary(Parts)), lowercase).
 
 -doc "The release in a file of results.".
@@ -152,14 +169,28 @@ start(#{paths := Paths, start := Apps}) ->
     %% Those of the harness are loaded, so none of the same names can take their place.
     Own = [Ebin || {App, Ebin} <- Paths, not is_otps(App)],
     ok = code:add_pathsa(lists:reverse(Own)),
-    started(Apps).
+    %% As the boot script of a release does: all are loaded before the first one is started.
+    maybe
+        ok ?= loaded(Apps),
+        started([Started || {_, Type} = Started <- Apps, Type =/= load])
+    end.
+
+loaded([]) -> ok;
+loaded([{App, _} | Apps]) ->
+    case application:load(App) of
+        ok -> loaded(Apps);
+        {error, {already_loaded, App}} -> loaded(Apps);
+        {error, Reason} -> refused(App, Reason)
+    end.
 
 started([]) -> ok;
 started([{App, Type} | Apps]) ->
     case application:ensure_all_started(App, Type) of
         {ok, _} -> started(Apps);
-        {error, {Failed, Reason}} ->
-            {error, unicode:characters_to_binary(
-                io_lib:format("the application ~ts of the release does not start: ~0tP",
-                              [Failed, Reason, 30]))}
+        {error, {Failed, Reason}} -> refused(Failed, Reason)
     end.
+
+refused(App, Reason) ->
+    {error, unicode:characters_to_binary(
+        io_lib:format("the application ~ts of the release does not start: ~0tP",
+                      [App, Reason, 30]))}.
