@@ -7,18 +7,20 @@ never how fast anything is.
 
 -behaviour(ct_suite).
 
+-include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([measures/1, nodes/1, nodes_are_gone/1, release/1, goes_on_after_a_kill/1, time_is_over/1,
-         hangs/1, fails/1, unknown_flags/1, another_otp/1, locks/1, outputs_differ/1,
-         ends_with_its_parent/1, tables/1, verdicts/1, false_alarms/0, false_alarms/1]).
+-export([measures/1, nodes/1, nodes_are_gone/1, node_is_lost/1, release/1,
+         goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1, another_otp/1,
+         locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1, false_alarms/0,
+         false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, nodes, nodes_are_gone, release, goes_on_after_a_kill, hangs, fails, unknown_flags,
-     locks, outputs_differ, ends_with_its_parent, tables]
+    [measures, nodes, nodes_are_gone, node_is_lost, release, goes_on_after_a_kill, hangs, fails,
+     unknown_flags, locks, outputs_differ, ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
 %% As short as can be.
@@ -95,7 +97,9 @@ nodes(Config) ->
     [Why] = [Why || #{~"program" := ~"sderl_bench_vm_mortal", ~"nodes" := 3, ~"why" := Why}
                         <- lines(File)],
     ?assertMatch(#{~"busy" := [_, _, _], ~"reductions" := _}, Why),
-    ?assert(map_get(~"sent_bytes", Why) > 0),
+    %% Two parts of the list, of 500 numbers of five bytes, come from the other nodes. (To ask them
+    %% for it takes a few hundred.)
+    ?assert(map_get(~"sent_bytes", Why) >= 5000),
     {ok, Rows} = file:read_file(Json),
     ?assertEqual([1, 1, 3, 3],
                  lists:sort([Nodes || Row <- binary:split(Rows, ~"\n", [global, trim]),
@@ -109,7 +113,33 @@ nodes(Config) ->
 
 %% However the first node ends, here in the middle of a program, the others end with it.
 nodes_are_gone(Config) ->
-    Folder = file(Config, "folder"),
+    with_nodes(file(Config, "gone"), fun(Folder, Run) ->
+        ?assertMatch({ok, #{text := ~"2001000"}},
+                     Run({program, sderl_bench_vm_mortal, #{length => 2000}})),
+        ?assertEqual([], with_argument(Folder)),
+        %% It has their cookie.
+        [Home] = filelib:wildcard(filename:join(Folder, "*")),
+        {ok, #file_info{mode = Mode}} = file:read_file_info(Home),
+        ?assertEqual(8#700, Mode band 8#777),
+        says("the virtual machine ended with status",
+             killed("node_1@", fun() -> length(with_argument(Folder)) >= 2 end, Folder, Run,
+                    {call, sderl_bench_vm_mortal, hang, []})),
+        ok = await(fun() -> with_argument(Folder) =:= [] end)
+    end).
+
+%% That another one ends is what is told, and not what follows from it.
+node_is_lost(Config) ->
+    with_nodes(file(Config, "lost"), fun(Folder, Run) ->
+        says("the program crashed: error: {erpc,noconnection}",
+             killed("node_2@", fun() ->
+                 filelib:wildcard(filename:join([Folder, "*", "hangs"])) =/= []
+             end, Folder, Run, {program, sderl_bench_vm_mortal, #{hangs_on => 2}})),
+        ok = await(fun() -> with_argument(Folder) =:= [] end)
+    end).
+
+%% `Fun` gets the folder where virtual machines have their files, and what runs a job on two nodes.
+with_nodes(Folder, Fun) ->
+    ok = file:make_dir(Folder),
     Before = os:getenv("TMPDIR"),
     true = os:putenv("TMPDIR", Folder),
     {ok, Starter} = try
@@ -122,25 +152,26 @@ nodes_are_gone(Config) ->
         end
     end,
     Point = #{schedulers => 1, nodes => 2, flags => [], otp => ""},
-    Run = fun(Job) -> sderl_bench_vm_start:run(Starter, Point, #{
-        do => calibrate, run_ns => 1, job => Job, result => ""
-    }) end,
-    ?assertMatch({ok, #{text := ~"2001000"}},
-                 Run({program, sderl_bench_vm_mortal, #{length => 2000}})),
-    ?assertEqual([], with_argument(Folder)),
-    {_, Monitor} = spawn_monitor(fun() ->
-        exit({ended, Run({call, sderl_bench_vm_mortal, hang, []})})
-    end),
-    ok = await(fun() -> length(with_argument(Folder)) >= 2 end),
-    [First | _] = [Pid || {Pid, Command} <- with_argument(Folder),
-                          binary:match(Command, ~"node_1@") =/= nomatch],
-    _ = os:cmd("kill -KILL " ++ First),
+    try
+        Fun(Folder, fun(Job) ->
+            sderl_bench_vm_start:run(Starter, Point, #{
+                do => calibrate, run_ns => 1, job => Job, result => ""
+            })
+        end)
+    after
+        sderl_bench_vm_start:close(Starter)
+    end.
+
+%% What is told of a job when one of its nodes is killed as soon as something is so.
+killed(Name, When, Folder, Run, Job) ->
+    {_, Monitor} = spawn_monitor(fun() -> exit({ended, Run(Job)}) end),
+    ok = await(When),
+    [Pid | _] = [Pid || {Pid, Command} <- with_argument(Folder),
+                        binary:match(Command, list_to_binary(Name)) =/= nomatch],
+    _ = os:cmd("kill -KILL " ++ Pid),
     receive
-        {'DOWN', Monitor, process, _, {ended, {error, Text}}} ->
-            says("the virtual machine ended with status", unicode:characters_to_binary(Text))
-    end,
-    ok = await(fun() -> with_argument(Folder) =:= [] end),
-    ok = sderl_bench_vm_start:close(Starter).
+        {'DOWN', Monitor, process, _, {ended, {error, Text}}} -> unicode:characters_to_binary(Text)
+    end.
 
 %% Processes of the system whose command names something. One that has just gone is none.
 with_argument(Name) ->

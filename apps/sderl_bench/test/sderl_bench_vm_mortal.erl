@@ -12,7 +12,12 @@ settings(Size, Cores) -> #{size => Size, cores => Cores, length => 2000}.
 operations(#{length := Length}) -> {Length, "element"}.
 spread() -> "the parts of its list".
 stages(_) -> [build, sort].
+prepare(#{hangs_on := I, on := Nodes}) -> {hangs, lists:nth(I, Nodes)};
 prepare(#{length := Length} = Settings) -> {Length, sderl_bench_vm_nodes:in_turn(4, Settings)}.
+%% The home of nodes is the folder of the measurement.
+run(build, {hangs, Node}) ->
+    ok = file:write_file(filename:join(os:getenv("HOME"), "hangs"), ""),
+    erpc:call(Node, ?MODULE, hang, []);
 run(build, {Length, Nodes}) ->
     Part = Length div length(Nodes),
     lists:append([erpc:call(Node, lists, seq, [I * Part, (I - 1) * Part + 1, -1])

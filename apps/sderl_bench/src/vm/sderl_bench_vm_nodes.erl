@@ -35,7 +35,11 @@ start(#{count := Count} = Nodes) ->
         ok = connected(Others, All),
         {ok, All, Peers}
     catch
-        exit:{no_node, Text} -> {error, unicode:characters_to_binary(Text)}
+        exit:{no_node, Text} ->
+            {error, unicode:characters_to_binary(Text)};
+        error:{erpc, Reason} ->
+            {error, unicode:characters_to_binary(io_lib:format(
+                "a node ended before all were connected: ~0tp", [Reason]))}
     end.
 
 started(I, Tag, #{erl := Erl, args := Args, folder := Folder}) ->
@@ -76,9 +80,12 @@ connected([Node | Nodes], All) ->
 -spec no_node(io:format(), [term()]) -> no_return().
 no_node(Format, Args) -> exit({no_node, io_lib:format(Format, Args)}).
 
--doc "Ends the others.".
+-doc "Ends the others. One that has ended before must not hide why that is.".
 -spec stop([pid()]) -> ok.
-stop(Peers) -> lists:foreach(fun peer:stop/1, Peers).
+stop(Peers) ->
+    lists:foreach(fun(Peer) ->
+        try peer:stop(Peer) catch exit:_ -> ok end
+    end, Peers).
 
 -doc "The nodes that a program has by its settings: this one alone where they name none.".
 -spec of_settings(sderl_bench_vm_program:settings()) -> [node(), ...].

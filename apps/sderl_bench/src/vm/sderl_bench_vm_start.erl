@@ -35,11 +35,14 @@ the modules that it needs from their sources. To be closed.
            #{modules := [module()], limit_ms := pos_integer(), _ => _}) ->
     {ok, starter()} | {error, unicode:chardata()}.
 open(Otps, #{modules := Modules, limit_ms := Limit}) ->
+    %% A folder of its own, which is made or is not, and which nobody else can read: it is the home
+    %% of nodes, with their cookie.
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
-                        lists:concat(["sderl_vm_", os:getpid(), "_",
-                                      erlang:unique_integer([positive])])),
-    case filelib:ensure_path(Dir) of
+                        lists:concat(["sderl_vm_", os:getpid(), "_", binary_to_list(
+                            binary:encode_hex(rand:bytes(16), lowercase))])),
+    case file:make_dir(Dir) of
         ok ->
+            ok = file:change_mode(Dir, 8#700),
             ok = remove_with(Dir),
             case prepared(Otps, harness() ++ Modules, Dir, #{}) of
                 {ok, Prepared} ->
@@ -193,11 +196,13 @@ with_release(#{release := Release}) ->
 with_release(#{}) ->
     {[], #{}}.
 
-outcome({ok, Binary}, _, _) ->
-    case binary_to_term(Binary) of
-        {ok, Result} -> {ok, Result};
-        {error, Text} -> {error, ["the program crashed: ", Text]};
-        {not_ready, Text} -> {error, Text}
+outcome({ok, Binary}, Ended, _) ->
+    case {binary_to_term(Binary), Ended} of
+        {{ok, Result}, _} -> {ok, Result};
+        {{error, Text}, _} -> {error, ["the program crashed: ", Text]};
+        %% What the nodes themselves said of it.
+        {{not_ready, Text}, {ok, _, <<_, _/binary>> = Said}} -> {error, [Text, shown(Said)]};
+        {{not_ready, Text}, _} -> {error, Text}
     end;
 outcome(_, {ok, Status, Said}, _) ->
     {error, ["the virtual machine ended with status ", integer_to_list(Status), shown(Said)]};
