@@ -637,6 +637,10 @@ migrations() ->
     %% It ends before it is looked at.
     ?assertMatch(#{seen := 0, share := +0.0},
                  sderl_bench_vm_migrations:around([node()], 1.0e13, fun() -> ok end)),
+    %% One that takes long is not waited for.
+    ?assertMatch(#{seen := _}, sderl_bench_vm_migrations:around([node()], 1.0e8, fun() ->
+        receive after infinity -> ok end
+    end)),
     ?assertEqual([100, 1, 1], [sderl_bench_vm_migrations:repetitions(Ns)
                                || Ns <- [1.0e6, 1.0e8, 1.0e10]]).
 

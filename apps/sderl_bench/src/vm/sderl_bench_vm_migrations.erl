@@ -5,10 +5,11 @@ How often processes go on on another scheduler than before while a program runs:
 in the caches of another core.
 
 Each time that a process begins to run is an event of a trace session, which makes the program
-slower; so this is a run of its own, after all others, and only a short part in its middle is
-looked at. The process that gets the events ends the session after so many of them, and is first
-where it wants to run: so neither a program that switches millions of times a second nor one that
-never ends can fill the memory. It calls OTP only.
+slower; so this is a run of its own, after all others. Only a short part in its middle is looked at,
+or after two seconds where that is sooner, and the rest of the run is not waited for: a program may
+take so long that one run more would be too much. The process that gets the events ends the session
+after so many of them, and is first where it wants to run: so neither a program that switches
+millions of times a second nor one that never ends can fill the memory. It calls OTP only.
 """.
 
 -export([around/3, repetitions/1]).
@@ -22,6 +23,7 @@ at.
 -type migrations() :: #{share := float(), per_s := float(), seen := non_neg_integer()}.
 
 -define(WINDOW_NS, 50_000_000).
+-define(MOST_DELAY_MS, 2000).
 %% Events of one node. The queue of the process that gets them has a few times as many at most.
 -define(MOST, 20_000).
 
@@ -30,27 +32,39 @@ at.
 repetitions(Ns) -> max(1, ceil(2 * ?WINDOW_NS / max(1.0, Ns))).
 
 -doc """
-Runs `Fun`, which takes about so long, on these nodes. `none`: this virtual machine has no trace
-sessions.
+Runs `Fun`, which takes about so long, on these nodes. When all of them were looked at, the process
+that runs it is killed; others that it has started may go on, so nothing should be measured after
+this. `none`: this virtual machine has no trace sessions.
 """.
 -spec around([node(), ...], Ns :: float(), fun(() -> term())) -> migrations() | none.
 around(Nodes, Ns, Fun) ->
     case code:ensure_loaded(trace) of
         {module, trace} ->
-            Delay = max(0, round((Ns - ?WINDOW_NS) / 2.0e6)),
+            Delay = min(?MOST_DELAY_MS, max(0, round((Ns - ?WINDOW_NS) / 2.0e6))),
             Parent = self(),
             Watchers = [spawn_opt(Node, fun() -> watch(Parent, Delay) end,
                                   [link, {priority, max}, {message_queue_data, off_heap}])
                         || Node <- Nodes],
-            _ = Fun(),
-            together(asked(Watchers));
+            {Runner, Monitor} = spawn_monitor(Fun),
+            All = told(Watchers, Monitor, []),
+            true = exit(Runner, kill),
+            true = demonitor(Monitor, [flush]),
+            together(All);
         {error, _} ->
             none
     end.
 
-asked(Watchers) ->
-    _ = [Watcher ! {tell, self()} || Watcher <- Watchers],
-    [receive {Watcher, Seen} -> Seen end || Watcher <- Watchers].
+%% Each tells when it has looked; when the run is over, those that have not are asked.
+told([], _, All) ->
+    All;
+told([Watcher | Left] = Waiting, Monitor, All) ->
+    receive
+        {Watcher, Seen} ->
+            told(Left, Monitor, [Seen | All]);
+        {'DOWN', Monitor, process, _, _} ->
+            _ = [Other ! tell || Other <- Waiting],
+            told(Waiting, Monitor, All)
+    end.
 
 together(All) ->
     Seen = lists:sum([Again || {Again, _, _} <- All]),
@@ -63,16 +77,14 @@ together(All) ->
 %% A program that has ended before the middle of its time was not looked at.
 watch(Parent, Delay) ->
     receive
-        {tell, Parent} -> Parent ! {self(), {0, 0, 0}}
+        tell -> Parent ! {self(), {0, 0, 0}}
     after Delay ->
         Session = trace:session_create(?MODULE, self(), []),
         Began = erlang:monotonic_time(nanosecond),
         _ = trace:process(Session, all, true, [running, scheduler_id, monotonic_timestamp]),
         {Again, Moved, Ended} = look(Began + ?WINDOW_NS, ?MOST, #{}, 0, 0),
         true = trace:session_destroy(Session),
-        receive
-            {tell, Parent} -> Parent ! {self(), {Again, Moved, Ended - Began}}
-        end
+        Parent ! {self(), {Again, Moved, Ended - Began}}
     end.
 
 %% `At`: the scheduler on which each process began to run last. All messages are taken in their
@@ -95,8 +107,7 @@ look(Until, Left, At, Again, Moved) ->
             end;
         {trace_ts, _, _, _, _, _} ->
             look(Until, Left - 1, At, Again, Moved);
-        {tell, Parent} ->
-            self() ! {tell, Parent},
+        tell ->
             {Again, Moved, min(Until, erlang:monotonic_time(nanosecond))}
     after max(0, (Until - erlang:monotonic_time(nanosecond)) div 1_000_000) ->
         {Again, Moved, Until}
