@@ -16,12 +16,12 @@ Looking costs a little, so this is a run of its own, whose time is not a result.
 All of one repetition where it is an amount, and of all nodes together. `busy`: the share of the
 time that each normal scheduler worked; `dirty_busy`: how many dirty schedulers worked, in the mean;
 `states`: the shares of the schedulers' time by the states of `msacc`; `queue`, `queue_max`:
-processes that waited for a scheduler, in the mean and the most; `cpu_ns`: processor time of the
-whole virtual machine, told in steps of 10 ms; `sent_bytes`: what several nodes sent to each other;
-`locks`: nanoseconds that all threads together waited for locks of a class; `counters`: rates of
-`m:sderl_prof_vm_perf`, or `counters_refused` with what perf said; `migrations` are of
-`m:sderl_bench_vm_migrations`. `wall_ns` and `counters` are told
-by the first node.
+processes that waited for a scheduler, in the mean of all nodes together, and the most on any of
+them; `cpu_ns`: processor time of the whole virtual machine, told in steps of 10 ms; `sent_bytes`:
+what several nodes sent to each other; `locks`: nanoseconds that all threads together waited for
+locks of a class; `counters`: rates of `m:sderl_prof_vm_perf`, or `counters_refused` with what perf
+said; `migrations` are of `m:sderl_bench_vm_migrations`. `wall_ns` and `counters` are those of the
+first node alone.
 """.
 -type why() :: #{
     repetitions := pos_integer(),
@@ -93,32 +93,33 @@ asked(Watchers, What) ->
     _ = [Watcher ! {What, self()} || Watcher <- Watchers],
     [receive {Watcher, What, Answer} -> Answer end || Watcher <- Watchers].
 
-%% The processor's counters are those of the machine, and one node reads them.
+%% The first node reads the processor's counters, of its own process of the system. Until all nodes
+%% are ready nothing is counted, and what takes long to end ends after the rest.
 watch(Parent) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
-    _ = erlang:system_flag(microstate_accounting, reset),
     _ = erlang:system_flag(microstate_accounting, true),
     Counters = case node(Parent) =:= node() of
         true -> sderl_bench_vm_counters:start();
         false -> none
     end,
-    Looker = looker(),
     Counting = sderl_prof_locks:start(),
     Parent ! {self(), ready},
     receive
         {begin_now, Parent} -> ok
     end,
+    Looker = looker(),
+    _ = erlang:system_flag(microstate_accounting, reset),
     Before = counts(),
     Parent ! {self(), begin_now, ok},
     receive
         {tell, Parent} -> ok
     end,
     After = counts(),
-    Locks = sderl_prof_locks:stop(Counting),
-    {Queue, Most} = looked(Looker),
-    Counted = sderl_bench_vm_counters:stop(Counters),
     _ = erlang:system_flag(microstate_accounting, false),
+    {Queue, Most} = looked(Looker),
     States = statistics(microstate_accounting),
+    Locks = sderl_prof_locks:stop(Counting),
+    Counted = sderl_bench_vm_counters:stop(Counters),
     _ = erlang:system_flag(scheduler_wall_time, false),
     {Normal, Dirty} = busy(maps:get(times, Before), maps:get(times, After)),
     Amounts = #{Key => map_get(Key, After) - map_get(Key, Before)
