@@ -61,6 +61,37 @@ in_turn_test() ->
                  sderl_bench_vm_nodes:in_turn(5, #{on => [a, b, c], nodes => 9})),
     ?assertEqual([node(), node()], sderl_bench_vm_nodes:in_turn(2, #{nodes => 9})).
 
+%% The control has as much work on each node, also where the nodes do not divide its processes; and
+%% gives the same.
+control_test_() ->
+    [
+        sderl_prop:eunit("each node has as much of the control", 200, fun() ->
+            ?FORALL({Cores, Count}, {range(1, 64), range(1, 20)}, begin
+                Nodes = [list_to_atom([$a + I]) || I <- lists:seq(1, Count)],
+                #{processes := Processes, units := Units} = Settings =
+                    sderl_bench_vm_spin:settings(short, Cores),
+                Dealt = sderl_bench_vm_spin:dealt(Settings#{on => Nodes}),
+                Of = [{length(Shares), lists:sum(Shares)}
+                      || _ := Shares <- maps:groups_from_list(
+                             fun({Node, _, _}) -> Node end,
+                             fun({_, First, Last}) -> Last - First + 1 end, Dealt)],
+                Each = (Processes + Count - 1) div Count,
+                lists:append([lists:seq(First, Last) || {_, First, Last} <- Dealt])
+                    =:= lists:seq(1, Units) andalso
+                    [Each || _ <- Nodes] =:= [Many || {Many, _} <- Of] andalso
+                    lists:all(fun({_, Sum}) -> abs(Sum - Units / Count) =< Each end, Of)
+            end)
+        end),
+        ?_test(begin
+            Settings = sderl_bench_vm_spin:settings(short, 1),
+            Run = fun(Nodes) ->
+                sderl_bench_vm_spin:run(run, Settings#{steps := 20, on => Nodes})
+            end,
+            ?assertEqual(Run([node()]), Run([node(), node(), node()])),
+            ?assertExit(noconnection, Run([node(), 'gone@127.0.0.1']))
+        end)
+    ].
+
 refused_points_test_() ->
     [
         {Words, ?_test(says(Words, sderl_bench_vm_matrix:points(matrix(Matrix))))}
