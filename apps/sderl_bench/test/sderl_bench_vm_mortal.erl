@@ -9,6 +9,7 @@
 
 summary() -> "small, with two stages".
 settings(Size, Cores) -> #{size => Size, cores => Cores, length => 2000}.
+operations(#{unit := Unit}) -> {5, Unit};
 operations(#{length := Length}) -> {Length, "element"}.
 spread() -> "the parts of its list".
 stages(_) -> [build, sort].

@@ -421,7 +421,11 @@ operations() ->
     Of = fun(Program) -> sderl_bench_vm_summary:of_lines(
         Header#{~"settings" := Settings#{~"programs" := [Control, Program]}}, Lines
     ) end,
-    Summary = Of(P#{~"operations" => #{~"count" => 500, ~"unit" => ~"message"}}),
+    Known = fun(Reductions) ->
+        Of(P#{~"operations" => #{~"count" => 500, ~"unit" => ~"message",
+                                 ~"reductions" => Reductions}})
+    end,
+    Summary = Known(true),
     Text = text(sderl_bench_vm_table:text(Summary)),
     ?assertMatch({match, _}, re:run(Text, "one message of 500: 2.00 us \\(.*\\) and 2.00 "
                                           "reductions on 1 scheduler; 1.00 us .* on 2 schedulers; "
@@ -429,9 +433,14 @@ operations() ->
     ?assertMatch([_, _, _,
                   {_, #{operations := 500, unit := ~"message", operation_reductions := 2.0}} | _],
                  sderl_bench_vm_table:rows(Summary)),
+    %% Where something is done that is not timed, the reductions are not those of the time.
+    ?assertMatch({match, _}, re:run(text(sderl_bench_vm_table:text(Known(false))),
+                                    "one message of 500: 2.00 us \\([^)]*\\) on 1 scheduler; ")),
     ?assertEqual(nomatch, string:find(text(sderl_bench_vm_table:text(Of(P))), "one message")),
+    ?assertMatch({ok, #{count := 3, unit := ~"element", reductions := false}},
+                 sderl_bench_vm_program:operations(sderl_bench_vm_mortal, #{length => 3})),
     [?assertMatch({error, _}, sderl_bench_vm_program:operations(sderl_bench_vm_mortal, Wrong))
-     || Wrong <- [#{length => 0}, #{length => 1.5}, #{}]],
+     || Wrong <- [#{length => 0}, #{length => 1.5}, #{}, #{unit => [a]}, #{unit => ""}]],
     ?assertEqual({ok, none}, sderl_bench_vm_program:operations(sderl_bench_vm_empty, #{})).
 
 by_nodes_test_() ->

@@ -45,8 +45,12 @@ run(run, #{workers := Count} = Settings) ->
 -doc "What the virtual machine that measures is told.".
 -type job() :: {program, module(), settings()} | {call, module(), atom(), [term()]}.
 
--doc "How many operations a repetition makes, and what one of them is called, such as `message`.".
--type operations() :: #{count := pos_integer(), unit := binary()}.
+-doc """
+How many operations a repetition makes, and what one of them is called, such as `message`. Its
+`reductions` are known where the stages are all that a repetition does: reductions are those of the
+whole virtual machine, so they have those of `prepare/1` and `finish/1`, too, which are not timed.
+""".
+-type operations() :: #{count := pos_integer(), unit := binary(), reductions := boolean()}.
 
 -doc "One line.".
 -callback summary() -> string().
@@ -79,7 +83,9 @@ the output is what the last stage gave.
 
 -doc """
 How many operations one repetition makes, and a word for one of them, where that is plain: the
-report then has the time and the reductions of one.
+report then has the time of one, and its reductions where there is no `prepare/1` and no `finish/1`.
+It is the time of all stages together, so an operation is what all of them are for: where they do
+different things, there should be no such function.
 """.
 -callback operations(settings()) -> {pos_integer(), Unit :: string()}.
 
@@ -112,12 +118,8 @@ operations(Module, Settings) ->
     {module, Module} = code:ensure_loaded(Module),
     case erlang:function_exported(Module, operations, 1) of
         true ->
-            try Module:operations(Settings) of
-                {Count, [_ | _] = Unit} when is_integer(Count), Count > 0 ->
-                    {ok, #{count => Count, unit => unicode:characters_to_binary(Unit)}};
-                Other ->
-                    {error, io_lib:format(": operations/1 must give {Count, \"word\"}, and gives "
-                                          "~0tP", [Other, 20])}
+            try
+                known(Module:operations(Settings), Module)
             catch
                 Class:Reason ->
                     {error, io_lib:format(":operations/1 crashes: ~ts: ~0tP", [Class, Reason, 20])}
@@ -125,6 +127,22 @@ operations(Module, Settings) ->
         false ->
             {ok, none}
     end.
+
+known({Count, [_ | _] = Unit} = Given, Module) when is_integer(Count), Count > 0 ->
+    case io_lib:printable_unicode_list(Unit) of
+        true ->
+            {ok, #{count => Count, unit => unicode:characters_to_binary(Unit),
+                   reductions => not (erlang:function_exported(Module, prepare, 1) orelse
+                                          erlang:function_exported(Module, finish, 1))}};
+        false ->
+            no_operations(Given)
+    end;
+known(Given, _) ->
+    no_operations(Given).
+
+no_operations(Given) ->
+    {error, io_lib:format(": operations/1 must give {Count, \"word\"}, and gives ~0tP",
+                          [Given, 20])}.
 
 %% No atom for what has no file.
 find_module(Name) ->

@@ -129,8 +129,9 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
         failures => failures(lasting([Line || #{~"program" := Of} = Line <- Lines, Of =:= Name]))
     }.
 
-operations(#{~"operations" := #{~"count" := Count, ~"unit" := Unit}}) ->
-    #{count => Count, unit => Unit};
+operations(#{~"operations" := #{~"count" := Count, ~"unit" := Unit} = Of}) ->
+    %% Files from before it was told whether reductions are those of the stages do not show them.
+    #{count => Count, unit => Unit, reductions => maps:get(~"reductions", Of, false)};
 operations(#{}) ->
     none.
 

@@ -192,9 +192,13 @@ reductions(Count) -> [" and ", sderl_table:number(Count), " reductions"].
 -doc "What one operation takes: its part of the time, and of the reductions where they are known.".
 -spec cost(sderl_bench_vm_program:operations(), sderl_bench_vm_summary:row()) ->
     {sderl_bench_sample:interval(), Reductions :: float() | undefined}.
-cost(#{count := Count}, #{time := #{value := Value, low := Low, high := High}, why := Why}) ->
+cost(#{count := Count, reductions := Known},
+     #{time := #{value := Value, low := Low, high := High}, why := Why}) ->
     {#{value => Value / Count, low => part(Low, Count), high => part(High, Count)},
-     part(maps:get(~"reductions", Why, undefined), Count)}.
+     case Known of
+         true -> part(maps:get(~"reductions", Why, undefined), Count);
+         false -> undefined
+     end}.
 
 part(undefined, _) -> undefined;
 part(Number, Count) -> Number / Count.

@@ -2,7 +2,7 @@
 -module(sderl_report_vm).
 -moduledoc """
 The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup and
-its time by schedulers, and what held it back. Those of `bin/sderl bench tables` are in the same
+its time by schedulers or by nodes, and what held it back. Those of `bin/sderl bench tables` are in the same
 kind of file, and have the pages of `m:sderl_report_tables`.
 """.
 
@@ -168,7 +168,7 @@ table(#{key := Key, rows := Rows}, Operations) ->
 %% What one of its operations takes.
 cost_header(none) -> [];
 cost_header(#{unit := Unit}) ->
-    [text(["one ", Unit, " (95 %)"]), text(["reductions of a ", Unit])].
+    [text(["one ", Unit, " (95 %)"]), text(["reductions of one ", Unit])].
 
 cost(none, _) -> [];
 cost(Operations, Row) ->
