@@ -595,7 +595,9 @@ reasons_test() ->
             {"25.0 % of the times that a process ran again, it was on another scheduler than "
              "before (8,000 a second; 0 % with one scheduler)",
              Of(#{~"migrations" => #{~"share" => 0.25, ~"per_s" => 8000, ~"seen" => 9}}, 2.0, 3.9)},
-            {"of 4 schedulers had no work", Nodes(#{~"busy" => [0.5, 0.5, 0.5, 0.5]})},
+            {"of 4 schedulers had no work (the area above the curve of active schedulers): the "
+             "nodes were at work 30.0 to 70.0 % of the time, and processes stay on the node",
+             Nodes(#{~"busy" => [0.3, 0.3, 0.6, 0.8], ~"queue" => 5})},
             {"the nodes send 40.0 kB to each other", Nodes(#{~"sent_bytes" => 40_000,
                                                              ~"wall_ns" => 8.0e6})},
             {"work of ports, such as those to other nodes, takes 30.0 % of the time that they "
@@ -607,6 +609,12 @@ reasons_test() ->
             {"the system gave the schedulers 50.0 %",
              Of(#{~"cpu_ns" => 7.2e6, ~"repetitions" => 100}, 2.0, 3.9)}
         ]],
+    %% Counted for one of the nodes only.
+    ?assertEqual(nomatch, string:find(
+        text(sderl_bench_vm_reasons:text({nodes, 2, 1}, {
+            One#{~"counters" => Rates},
+            One#{~"busy" := [0.9, 0.9], ~"counters" => Rates#{~"cache_misses" := 0.5}}
+        }, 1.2, 1.9)), "the processor counts")),
     %% Seldom, or as often as before, they are no reason.
     [?assertEqual(nomatch, string:find(Of(#{~"migrations" => Few}, 2.0, 3.9), "ran again"))
      || Few <- [#{~"share" => 0.25, ~"per_s" => 3999}, #{~"share" => 0.04, ~"per_s" => 80_000}]],

@@ -70,8 +70,8 @@ text(Size, {One, Many}, Speedup, Control) ->
                 false ->
                     Alone = alone(sderl_bench_vm_size:axis(Size)),
                     lists:append([
-                        taken(Many), lost(Split, One, Many, Alone), locks(Many),
-                        migrations(One, Many, Alone), rates(One, Many, Alone), machine(N, Control)
+                        taken(Many), lost(Split, One, Many, Size), locks(Many),
+                        migrations(One, Many, Alone), rates(One, Many, Size), machine(N, Control)
                     ])
             end
     end.
@@ -90,12 +90,13 @@ taken(Many) ->
             []
     end.
 
-lost(#{used := Used, inflation := Inflation}, One, Many, Alone) ->
+lost(#{used := Used, inflation := Inflation}, One, Many, Size) ->
+    Alone = alone(sderl_bench_vm_size:axis(Size)),
     N = length(map_get(~"busy", Many)),
     Idle = N * (1 - Used),
     Longer = N * Used * max(0.0, 1 - 1 / Inflation),
     Both = [
-        {Idle, idle(N, Idle, Many)},
+        {Idle, idle(N, Idle, Many, Size)},
         {Longer, [io_lib:format("~ts of ~w schedulers are lost to work that takes longer (~ts "
                                 "times the scheduler time for the same)",
                                 [sderl_table:number(Longer), N, sderl_table:number(Inflation)]),
@@ -103,19 +104,35 @@ lost(#{used := Used, inflation := Inflation}, One, Many, Alone) ->
     ],
     [Text || {Lost, Text} <- lists:reverse(lists:keysort(1, Both)), Lost > 0.03 * N].
 
-idle(N, Idle, Many) ->
-    Queue = maps:get(~"queue", Many, 0),
+idle(N, Idle, Many, Size) ->
     [
         io_lib:format("~ts of ~w schedulers had no work (the area above the curve of active "
                       "schedulers): ", [sderl_table:number(Idle), N]),
-        case Queue < 1 of
-            true -> "the run queues were empty, so there are too few processes that can run";
-            false ->
-                io_lib:format("though ~ts processes waited in the mean, so they slept while there "
-                              "was work: short bursts, or work that was not moved in time",
-                              [sderl_table:number(Queue)])
-        end
+        without_work(Many, Size)
     ].
+
+%% Other nodes' processes are no work for a scheduler, however many of them wait.
+without_work(#{~"busy" := Busy}, {nodes, Nodes, _}) when Nodes > 1 ->
+    Shares = [mean(Of) || Of <- by_node(Busy, length(Busy) div Nodes), Of =/= []],
+    io_lib:format("the nodes were at work ~ts to ~ts % of the time, and processes stay on the node "
+                  "where they were started: the work is not even, or they wait for one another",
+                  [percent(lists:min(Shares)), percent(lists:max(Shares))]);
+without_work(Many, _) ->
+    case maps:get(~"queue", Many, 0) of
+        Queue when Queue < 1 ->
+            "the run queues were empty, so there are too few processes that can run";
+        Queue ->
+            io_lib:format("though ~ts processes waited in the mean, so they slept while there was "
+                          "work: short bursts, or work that was not moved in time",
+                          [sderl_table:number(Queue)])
+    end.
+
+%% All have as many schedulers, and stand one after the other.
+by_node(Busy, Schedulers) when Schedulers > 0, length(Busy) >= Schedulers ->
+    {Of, Others} = lists:split(Schedulers, Busy),
+    [Of | by_node(Others, Schedulers)];
+by_node(Busy, _) ->
+    [Busy].
 
 inflation(One, Many, Alone) ->
     Known = [
@@ -167,8 +184,10 @@ migrations(One, #{~"migrations" := #{~"share" := Share, ~"per_s" := Rate}, ~"bus
 migrations(_, _, _) ->
     [].
 
-%% What the processor counts, where that has become worse.
-rates(#{~"counters" := A}, #{~"counters" := B}, Alone) ->
+%% What the processor counts, where that has become worse. On nodes it counts for the first one, not
+%% for the same part of the program as before.
+rates(#{~"counters" := A}, #{~"counters" := B}, {schedulers, _}) ->
+    Alone = alone(schedulers),
     Shares = [io_lib:format("~ts ~ts %, and ~ts % ~ts",
                             [string:replace(Rate, "_", " ", all), percent(After), percent(Before),
                              Alone])
