@@ -142,13 +142,21 @@ can_spread(#{nodes := _, mfa := [Call | _]}, _) ->
 can_spread(#{nodes := _}, Programs) ->
     case [Name || #{name := Name, job := {program, Module, _}} <- Programs,
                   not sderl_bench_vm_program:spreads(Module)] of
-        [] -> ok;
+        [] -> free_settings(Programs);
         [Name | _] ->
             {error, ["--program ", Name, ": it runs on one node; those that run on several are ",
                      lists:join(", ", spread())]}
     end;
 can_spread(_, _) ->
     ok.
+
+free_settings(Programs) ->
+    case [Name || #{name := Name, settings := #{on := _}} <- Programs] of
+        [] -> ok;
+        [Name | _] ->
+            {error, ["--program ", Name, ": its settings have the key on, which is that of the "
+                     "nodes: call it something else"]}
+    end.
 
 known_size(Text) ->
     case [Size || Size <- [short, intermediate, long], atom_to_list(Size) =:= Text] of

@@ -24,7 +24,7 @@ Its module, and those that `uses/0` names, must compile by themselves on every O
 and call nothing else but OTP and `m:sderl_bench_vm_nodes`.
 
 With `spread/0` it can be measured by the number of nodes (`--nodes`). Then its settings have the
-nodes as well, and it starts its processes on them:
+nodes as well, with the key `on`, which it must not use itself, and it starts its processes on them:
 
 ```erlang
 spread() -> "its workers".

@@ -138,6 +138,7 @@ sizes(#{nodes := Text} = Options) ->
         {ok, Nodes} ?= numbers("--nodes", Text, 1, ?MOST_NODES),
         {ok, [Schedulers]} ?= numbers("--schedulers", maps:get(schedulers, Options, "1"), 1,
                                       ?MOST_SCHEDULERS),
+        ok ?= not_too_many(lists:max([1 | Nodes]), Schedulers),
         ok ?= have_memory(lists:max([1 | Nodes]), sderl_bench_machine:info()),
         {ok, #{nodes => Nodes, schedulers => [Schedulers]}}
     else
@@ -154,6 +155,12 @@ sizes(_) ->
     {ok, #{schedulers => lists:usort(
         [Cores | [N || I <- lists:seq(0, 10), N <- [1 bsl I], N < Cores]]
     )}}.
+
+not_too_many(Nodes, Schedulers) when Nodes * Schedulers > ?MOST_SCHEDULERS ->
+    {error, io_lib:format("--nodes: ~w nodes of ~w schedulers have more than ~w schedulers "
+                          "together: take fewer", [Nodes, Schedulers, ?MOST_SCHEDULERS])};
+not_too_many(_, _) ->
+    ok.
 
 have_memory(Nodes, #{memory_mib := Memory})
   when is_integer(Memory), Nodes * ?NODE_MIB > Memory div 2 ->
