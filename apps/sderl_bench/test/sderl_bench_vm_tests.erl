@@ -37,6 +37,16 @@ points_of_nodes_test() ->
                  [{Nodes, N} || #{nodes := Nodes, schedulers := N} <- Points]),
     ?assertEqual(["+S", "2:2"], sderl_bench_vm_matrix:arguments(hd(Points))).
 
+%% Of several series the first one, on the least and the most.
+ends_test() ->
+    Ends = fun(More) ->
+        {ok, Points} = sderl_bench_vm_matrix:points(matrix(More)),
+        sderl_bench_vm_matrix:ends(Points)
+    end,
+    ?assertMatch([#{nodes := 1, flags := [], otp := ""}, #{nodes := 4, flags := [], otp := ""}],
+                 Ends(#{nodes => [4, 2], vary => [{"sub", [none, "true"]}], otps => ["", "27"]})),
+    ?assertMatch([#{schedulers := 1}], Ends(#{schedulers => [1]})).
+
 size() ->
     oneof([{schedulers, pos_integer()}, {nodes, pos_integer(), pos_integer()}]).
 

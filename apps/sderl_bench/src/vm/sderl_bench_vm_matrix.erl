@@ -10,7 +10,7 @@ refused here. Flags and values that no virtual machine knows are left to it: it 
 for them, which are shown.
 """.
 
--export([points/1, flags/1, vary/1, arguments/1, text/1]).
+-export([points/1, flags/1, vary/1, arguments/1, text/1, fields/1, ends/1]).
 -export_type([point/0, flag/0, axis/0, matrix/0]).
 
 -doc "A flag and its value; `\"\"` for a flag without one.".
@@ -171,3 +171,20 @@ text(#{flags := Flags, otp := Otp}) ->
 
 shown(Flags) ->
     lists:join(" ", [["+", Name, [[" ", Value] || Value =/= ""]] || {Name, Value} <- Flags]).
+
+-doc "A point as it is in a line of a file of results.".
+-spec fields(point()) -> #{atom() => term()}.
+fields(#{flags := Flags, otp := Otp} = Point) ->
+    (sderl_bench_vm_size:fields(sderl_bench_vm_size:of_point(Point)))#{
+        flags => unicode:characters_to_binary(text(#{flags => Flags, otp => ""})),
+        otp => unicode:characters_to_binary(Otp)
+    }.
+
+-doc """
+The first series on one scheduler and on the most, or on one node and on the most; one point where
+these are the same.
+""".
+-spec ends([point(), ...]) -> [point(), ...].
+ends([#{flags := Flags, otp := Otp} | _] = Points) ->
+    Mine = [Point || #{flags := F, otp := O} = Point <- Points, F =:= Flags, O =:= Otp],
+    lists:uniq([hd(Mine), lists:last(Mine)]).

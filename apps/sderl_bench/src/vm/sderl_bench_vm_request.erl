@@ -226,7 +226,8 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
                 || #{name := Name, job := Job} <- Jobs],
     Spin = sderl_bench_vm_spin:settings(short, Cores),
     Control = #{name => <<"control">>, control => true,
-                job => {program, sderl_bench_vm_spin, Spin}, points => of_control(Points)},
+                job => {program, sderl_bench_vm_spin, Spin},
+                points => sderl_bench_vm_matrix:ends(Points)},
     Limits = maps:with([rounds, least, runs, release], Options),
     Modules = lists:usort([sderl_bench_vm_spin
                            | lists:append([Own || #{modules := Own} <- Jobs])]),
@@ -246,7 +247,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             settings => (of_release(Options))#{
                 programs => [#{name => <<"control">>, control => true, settings => Spin}
                              | [named(Job) || Job <- Jobs]],
-                points => [point(Point) || Point <- Points],
+                points => [sderl_bench_vm_matrix:fields(Point) || Point <- Points],
                 otp => maps:get(otp, sderl_bench_machine:info()),
                 code => code(Modules ++ sderl_bench_vm_start:harness()),
                 otps => [[unicode:characters_to_binary(Name), case Path of
@@ -292,15 +293,3 @@ quoted(Text) ->
         {match, _} -> Text;
         nomatch -> ["'", string:replace(Text, "'", "'\\''", all), "'"]
     end.
-
-point(#{flags := Flags, otp := Otp} = Point) ->
-    (sderl_bench_vm_size:fields(sderl_bench_vm_size:of_point(Point)))#{
-        otp => unicode:characters_to_binary(Otp),
-        flags => unicode:characters_to_binary(
-            sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""}))
-    }.
-
-%% On one scheduler and on the most, or on one node and on the most, as the first series has it.
-of_control([#{flags := Flags, otp := Otp} | _] = Points) ->
-    Mine = [Point || #{flags := F, otp := O} = Point <- Points, F =:= Flags, O =:= Otp],
-    lists:uniq([hd(Mine), lists:last(Mine)]).

@@ -134,7 +134,7 @@ probe([Point | Points], Total, Context, Known) ->
 keep_probed(Point, #{probed := Done} = Context) ->
     case is_map_key(id(Point), Done) of
         true -> ok;
-        false -> keep(Context, (place(Point))#{kind => probed})
+        false -> keep(Context, (sderl_bench_vm_matrix:fields(Point))#{kind => probed})
     end.
 
 facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter, options := Options}) ->
@@ -194,7 +194,8 @@ calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]
         false ->
             {ok, budget};
         {ok, #{repetitions := Alone, hash := Hash, text := Text}} ->
-            Count = min(Alone, on_nodes(Starter, lists:last(Points), Order)),
+            Ends = sderl_bench_vm_matrix:ends(Points),
+            Count = min(Alone, on_nodes(Starter, lists:last(Ends), Order)),
             Line = #{kind => calibrated, program => Name, repetitions => Count, hash => Hash,
                      text => Text},
             case keep(Context, Line) of
@@ -218,19 +219,13 @@ on_nodes(_, _, _) ->
     any.
 
 failure(Name, Point, Text) ->
-    (place(Point))#{kind => failed, program => Name, reason => unicode:characters_to_binary(Text)}.
-
-%% Of a point what each line about it has.
-place(#{flags := Flags, otp := Otp} = Point) ->
-    (sderl_bench_vm_size:fields(sderl_bench_vm_size:of_point(Point)))#{
-        flags => unicode:characters_to_binary(
-            sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
-        otp => unicode:characters_to_binary(Otp)
+    (sderl_bench_vm_matrix:fields(Point))#{
+        kind => failed, program => Name, reason => unicode:characters_to_binary(Text)
     }.
 
 %% As `sderl_bench_vm_summary` has it of a line.
 id(Point) ->
-    #{flags := Flags, otp := Otp} = place(Point),
+    #{flags := Flags, otp := Otp} = sderl_bench_vm_matrix:fields(Point),
     {sderl_bench_vm_size:of_point(Point), {Flags, Otp}}.
 
 keep(#{store := Store}, Line) ->
@@ -327,8 +322,8 @@ one(#{name := Name, control := Control, point := Point, job := Job}, Count,
     case sderl_bench_vm_start:run(Starter, Point, Order) of
         {ok, #{runs := Runs} = Measured} ->
             Times = [Ns || #{ns := Ns} <- Runs],
-            Line = (maps:merge(place(Point), maps:with([warm, warmed, overhead_ns, why],
-                                                       Measured)))#{
+            Line = (maps:merge(sderl_bench_vm_matrix:fields(Point),
+                               maps:with([warm, warmed, overhead_ns, why], Measured)))#{
                 kind => vm, program => Name, round => Round,
                 repetitions => Count, runs => Times, stages => stages(Runs),
                 hash => agreed(Runs), text => map_get(text, hd(Runs))
