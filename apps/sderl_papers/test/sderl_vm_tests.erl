@@ -172,14 +172,16 @@ nodes_test_() ->
 on_nodes(Starter, Module) ->
     Settings = Module:settings(short, 2),
     {Hash, Text} = run(Module, Settings),
-    {ok, #{runs := [#{hash := Given, text := Said}], why := #{busy := Busy}}} =
+    {ok, #{runs := [#{hash := Given, text := Said}], why := #{busy := Busy, sent_bytes := Sent}}} =
         sderl_bench_vm_start:run(
             Starter, #{schedulers => 1, nodes => 3, flags => [], otp => ""},
             #{do => measure, job => {program, Module, Settings}, repetitions => 2, runs => 1,
               warm_most => 1, most_ns => 1, result => ""}
         ),
     ?assertEqual({Hash, Text}, {Given, binary_to_list(Said)}),
-    ?assertMatch([A, B, C] when A > 0 andalso B > 0 andalso C > 0, Busy).
+    ?assertMatch([_, _, _], Busy),
+    %% Of a program that is on one of them only it is 152 bytes, which those that look send.
+    ?assert(Sent >= 400).
 
 published_sizes_test() ->
     ?assertMatch(#{senders := 32, messages := 32}, sderl_vm_bang:settings(short, 2)),

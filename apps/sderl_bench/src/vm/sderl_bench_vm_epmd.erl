@@ -33,15 +33,16 @@ start_link() -> ignore.
 
 -doc false.
 -spec register_node(atom() | string(), inet:port_number()) ->
-    {ok, Creation :: pos_integer()} | {error, term()}.
+    {ok, -1} | {error, term()}.
 register_node(Name, Port) -> register_node(Name, Port, inet).
 
 -doc false.
 -spec register_node(atom() | string(), inet:port_number(), atom()) ->
-    {ok, Creation :: pos_integer()} | {error, term()}.
+    {ok, -1} | {error, term()}.
 register_node(Name, Port, _) ->
     case file:write_file(file(Name), integer_to_binary(Port), [raw]) of
-        ok -> {ok, rand:uniform(1 bsl 30)};
+        %% The virtual machine draws a number of its own for this life of the node.
+        ok -> {ok, -1};
         {error, Reason} -> {error, Reason}
     end.
 

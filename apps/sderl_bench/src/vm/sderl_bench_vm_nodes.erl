@@ -5,8 +5,8 @@ The nodes of a point that has several: the virtual machine that measures is the 
 starts the others with OTP's `m:peer`. They talk to each other by the distribution of Erlang; the
 first one holds the others by their stdin too, so that they end with it however it ends.
 
-It runs inside the virtual machine that measures, and calls OTP only. A program asks it which node
-each of its processes is for (`in_turn/2`).
+It runs inside the virtual machine that measures, and calls OTP and `m:sderl_bench_vm_epmd` only. A
+program asks it which node each of its processes is for (`in_turn/2`).
 """.
 
 -export([start/1, stop/1, name/1, of_settings/1, in_turn/2]).

@@ -1,11 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_vm_orbit_int).
 -moduledoc """
-`orbit_int`: the orbit of `m:sderl_orbit_generators` by workers in one virtual machine, each of
-which owns a part of the space; a worker sends every image to its owner. `g13` over 11 numbers for
-each core (short), `g124` or `g1245` over 157; 2 workers for each core. The end is known by credits,
-as in Orbit itself. On several nodes the workers are on one after the other, and the master is on
-the first one.
+`orbit_int`: the orbit of `m:sderl_orbit_generators` by workers, each of which owns a part of the
+space; a worker sends every image to its owner. `g13` over 11 numbers for each core (short), `g124`
+or `g1245` over 157; 2 workers for each core. The end is known by credits, as in Orbit itself. On
+several nodes the workers are on one after the other, and the master is on the first one.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
