@@ -8,7 +8,7 @@
 -export([small/0, crash/0, crash_late/1, hang/0, stop/0, prints/0, prints_on/0, by_schedulers/0]).
 
 summary() -> "small, with two stages".
-%% Their key is that of the nodes.
+%% The key `on` is that of the nodes.
 settings(long, _) -> #{on => true, length => 2000};
 settings(Size, Cores) -> #{size => Size, cores => Cores, length => 2000}.
 operations(#{unit := Unit}) -> {5, Unit};

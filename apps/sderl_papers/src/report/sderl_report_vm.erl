@@ -2,8 +2,8 @@
 -module(sderl_report_vm).
 -moduledoc """
 The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup and
-its time by schedulers or by nodes, and what held it back. Those of `bin/sderl bench tables` are in the same
-kind of file, and have the pages of `m:sderl_report_tables`.
+its time by schedulers or by nodes, and what held it back. Those of `bin/sderl bench tables` are in
+the same kind of file, and have the pages of `m:sderl_report_tables`.
 """.
 
 -export([pages/1]).
