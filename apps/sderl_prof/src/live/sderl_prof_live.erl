@@ -69,7 +69,7 @@ Starts it, one a node, under a supervisor; an error where its folder cannot be u
 start(Settings) -> sderl_prof_live_sup:start(Settings).
 
 -doc false.
--spec start_link(settings()) -> {ok, pid()} | {error, reason() | {already_started, pid()}}.
+-spec start_link(settings()) -> gen_server:start_ret().
 start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
 
 -doc "Ends it, and all that run.".
