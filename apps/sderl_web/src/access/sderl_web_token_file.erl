@@ -19,6 +19,8 @@ so that nobody reads half of it. Whoever changes it holds a lock beside it, `FIL
 -define(MOST, 1_000).
 -define(MOST_BYTES, 1_048_576).
 -define(LOCK_MS, 15_000).
+%% So often a lock may be taken over by others.
+-define(TRIES, 5).
 
 -doc "The tokens of a file, none where there is no file yet; an error in words.".
 -spec read(file:filename_all()) -> {ok, tokens()} | {error, unicode:chardata()}.
@@ -111,7 +113,18 @@ note_ends(File, Ends) ->
     end,
     change(File, fun(Tokens) -> {ok, [Noted(Token) || Token <- Tokens], none} end).
 
-change(File, Change) ->
+change(File, Change) -> change(File, Change, ?TRIES).
+
+%% One whose lock was taken over has changed nothing, and begins anew.
+change(File, _, 0) ->
+    wrong("~ts was not changed, because other programs took its lock over: try again", [File]);
+change(File, Change, Tries) ->
+    case try_to_change(File, Change) of
+        taken_over -> change(File, Change, Tries - 1);
+        Result -> Result
+    end.
+
+try_to_change(File, Change) ->
     maybe
         {ok, Lock} ?= lock(File),
         try
@@ -165,9 +178,9 @@ written(File, Tokens, Lock) ->
     end,
     case Written of
         ok -> ok;
-        false ->
-            wrong("~ts was not changed, because another program took its lock over: try again",
-                  [File]);
+        false -> taken_over;
+        %% Whoever took it over writes.
+        {error, Reason} when Reason =:= eexist; Reason =:= enoent -> taken_over;
         {error, Reason} -> wrong("~ts cannot be written: ~ts", [File, file:format_error(Reason)])
     end.
 
