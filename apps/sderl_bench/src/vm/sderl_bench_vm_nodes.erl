@@ -5,7 +5,7 @@ The nodes of a point that has several: the virtual machine that measures is the 
 starts the others with OTP's `m:peer`. They talk to each other by the distribution of Erlang; the
 first one holds the others by their stdin too, so that they end with it however it ends.
 
-It runs inside the virtual machine that measures, and calls OTP and `m:sderl_bench_vm_epmd` only. A
+It runs inside the virtual machine that measures, and calls OTP and `sderl_bench_vm_epmd` only. A
 program asks it which node each of its processes is for (`in_turn/2`).
 """.
 
