@@ -102,16 +102,12 @@ record(Node, #{dir := Dir} = Options) ->
         {ok, #{recorder => Recorder, node => Node, dir => Dir}}
     end.
 
-affordable(Node, Plan, #{max_events_s := Most} = Options) when is_integer(Most) ->
+affordable(Node, Plan, #{max_events_s := Most, dir := Dir}) when is_integer(Most) ->
     maybe
-        {ok, #{events_s := Events} = Cost} ?= estimate(Node, Options),
-        case sderl_prof_options:within(Events, Most, Plan) of
-            ok -> {ok, Plan};
-            too_much -> {error, {too_much, Cost, Most}};
-            {share, Share} ->
-                {ok, Shared} = sderl_prof_options:shared(Share, Plan),
-                affordable(Node, Shared, Options#{share => Share})
-        end
+        {ok, Fitted, _} ?= sderl_prof_options:fitted(Plan, Most, fun(Tried) ->
+            on_node(Node, sderl_prof_trial, run, [Tried, Dir])
+        end),
+        {ok, Fitted}
     end;
 affordable(_, Plan, _) -> {ok, Plan}.
 

@@ -58,7 +58,17 @@ share_test() ->
     ?assertEqual(too_much, Within(100.1, 100, Refuses)),
     ?assertEqual(ok, Within(100, 100, Shares)),
     ?assertEqual({share, 3}, Within(250.0, 100, Shares)),
-    {ok, #{who := {share, 3}, system_profile := []} = Third} = sderl_prof_options:shared(3, Shares),
+    {ok, #{who := {share, 3}, system_profile := []} = Third, Cost} =
+        sderl_prof_options:fitted(Shares, 100, fun
+            (#{who := all}) -> {ok, #{events_s => 250.0}};
+            (#{who := {share, 3}}) -> {ok, #{events_s => 90.0}}
+        end),
+    ?assertEqual(#{events_s => 90.0}, Cost),
+    TooMany = fun(_) -> {ok, #{events_s => 250.0}} end,
+    ?assertEqual({error, {too_much, #{events_s => 250.0}, 100}},
+                 sderl_prof_options:fitted(Refuses, 100, TooMany)),
+    Gone = fun(_) -> {error, gone} end,
+    ?assertEqual({error, gone}, sderl_prof_options:fitted(Shares, 100, Gone)),
     ?assertEqual({share, 6}, Within(101.0, 100, Third)),
     ?assertEqual(too_much, Within(1.0e9, 100, Third)),
     {ok, Of} = sderl_prof_options:plan(#{above => share, who => [kernel_sup]}),

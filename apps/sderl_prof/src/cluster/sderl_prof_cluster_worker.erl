@@ -46,11 +46,13 @@ tell(Step, Told, #{caller := Caller, ref := Ref}) ->
 
 %% ---------------------------------------------------------------- before it begins
 
-ready(#{node := Node, plan := Plan, wait_ms := WaitMs} = Work) ->
+ready(#{node := Node, plan := Plan, dir := Dir, most := Most, wait_ms := WaitMs} = Work) ->
     maybe
         ok ?= connected(Node),
         ok ?= sderl_prof_reach:load(Node, WaitMs),
-        {ok, Cost, Affordable} ?= affordable(Plan, Work),
+        {ok, Affordable, Cost} ?= sderl_prof_options:fitted(Plan, Most, fun(Tried) ->
+            on_node(sderl_prof_trial, run, [Tried, Dir], Work)
+        end),
         Groups = sderl_prof_reach:call(Node, sderl_prof_station, groups, [], WaitMs),
         {ok, Sample} ?= sderl_prof_exchange:sample(Node, WaitMs),
         {ok, #{cost => Cost, clock => #{first => Sample, last => none},
@@ -62,19 +64,6 @@ connected(Node) ->
     case net_kernel:connect_node(Node) of
         true -> ok;
         _ -> {error, {no_connection, Node}}
-    end.
-
-%% Tried again with a share of the processes where that is allowed.
-affordable(Plan, #{dir := Dir, most := Most} = Work) ->
-    maybe
-        {ok, #{events_s := Events} = Cost} ?= on_node(sderl_prof_trial, run, [Plan, Dir], Work),
-        case sderl_prof_options:within(Events, Most, Plan) of
-            ok -> {ok, Cost, Plan};
-            too_much -> {error, {too_much, Cost, Most}};
-            {share, Share} ->
-                {ok, Shared} = sderl_prof_options:shared(Share, Plan),
-                affordable(Shared, Work)
-        end
     end.
 
 on_node(Module, Function, Args, #{node := Node, wait_ms := WaitMs}) ->

@@ -23,7 +23,7 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 (`running`, `message`), `calls` (`callgraph` of the option `modules`).
 """.
 
--export([plan/1, shared/2, within/3, format_error/1, items/0, profiles/0, operations/0]).
+-export([plan/1, within/3, fitted/3, format_error/1, items/0, profiles/0, operations/0]).
 -export_type([options/0, plan/0, item/0, who/0, reason/0]).
 
 -define(MIB, 1_048_576).
@@ -197,11 +197,7 @@ planned(Items, Options) ->
         keep => maps:get(keep, Options, first)
     }.
 
--doc """
-The plan by which one in so many processes is recorded. (The system profiler tells of all processes,
-whoever is recorded, and is left alone.)
-""".
--spec shared(pos_integer(), plan()) -> {ok, plan()} | {error, reason()}.
+%% The system profiler tells of all processes, whoever is recorded, and is left alone.
 shared(1, Plan) -> {ok, Plan};
 shared(Share, #{who := Who, system_profile := Profile} = Plan)
   when Who =:= all; element(1, Who) =:= share ->
@@ -222,6 +218,26 @@ within(Events, Most, #{above := share, who := all}) -> next_share(ceil(Events / 
 within(Events, Most, #{above := share, who := {share, Share}}) ->
     next_share(Share * ceil(Events / Most));
 within(_, _, _) -> too_much.
+
+-doc """
+The plan by which a node is recorded: this one, or the first of those with fewer processes of which
+a trial counts no more than `Most` events in a second, with what that costs.
+""".
+-spec fitted(plan(), Most :: pos_integer() | infinity,
+             Trial :: fun((plan()) -> {ok, sderl_prof_trial:cost()} | {error, Why})) ->
+    {ok, plan(), sderl_prof_trial:cost()}
+    | {error, Why | {too_much, sderl_prof_trial:cost(), pos_integer()}}.
+fitted(Plan, Most, Trial) ->
+    maybe
+        {ok, #{events_s := Events} = Cost} ?= Trial(Plan),
+        case within(Events, Most, Plan) of
+            ok -> {ok, Plan, Cost};
+            too_much -> {error, {too_much, Cost, Most}};
+            {share, Share} ->
+                {ok, Shared} = shared(Share, Plan),
+                fitted(Shared, Most, Trial)
+        end
+    end.
 
 next_share(Share) when Share =< ?MOST_SHARE -> {share, Share};
 next_share(_) -> too_much.
