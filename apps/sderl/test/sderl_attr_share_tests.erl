@@ -72,7 +72,7 @@ step(_, W) -> W.
 share(How, #{now := Now, share := S0, own := Own, groups := Groups} = W) ->
     Mates = #{?MATE => Groups || Groups =/= []},
     {Frames, S} = sderl_attr_share:frames(
-        Mates, [{N, Value, Why, At, Kind, V} || N := {Value, Why, At, Kind, V} <- Own], Now, S0
+        all, Mates, [{N, Value, Why, At, Kind, V} || N := {Value, Why, At, Kind, V} <- Own], Now, S0
     ),
     case {Frames, How} of
         {[], _} -> W#{share := S};
@@ -131,16 +131,37 @@ unchanged_is_small_test() ->
     S0 = lists:foldl(fun(_, S) -> element(2, sderl_attr_share:step(S)) end,
                      sderl_attr_share:new(life), Entries),
     {[{_, {full, {life, _}, 50, All}}], S1} =
-        sderl_attr_share:frames(#{?MATE => [g]}, Entries, 0, S0),
+        sderl_attr_share:frames(all, #{?MATE => [g]}, Entries, 0, S0),
     ?assertEqual(50, length(All)),
     {[{_, {delta, {life, _}, 50, 50, [], []} = Still}], S2} =
-        sderl_attr_share:frames(#{?MATE => [g]}, Entries, 1, S1),
+        sderl_attr_share:frames(all, #{?MATE => [g]}, Entries, 1, S1),
     ?assert(erlang:external_size(Still) < 60),
     %% Mates that have had the same get the same frame, a new one all.
-    {Frames, _} = sderl_attr_share:frames(#{?MATE => [g], 'n@h' => [g], 'o@h' => [h]}, Entries, 2,
+    {Frames, _} = sderl_attr_share:frames(all, #{?MATE => [g], 'n@h' => [g], 'o@h' => [h]}, Entries, 2,
                                           S2),
     ?assertMatch([{['n@h'], {full, _, _, _}}, {[?MATE], {delta, _, _, _, _, _}},
                   {['o@h'], {full, _, _, _}}], lists:sort(fun by_groups/2, Frames)).
+
+%% Between two periods a mate that has heard all hears nothing, whatever the occasion; of a change,
+%% of an attribute that went, and of a group that is shared now it does.
+news_alone_test() ->
+    Entries = [{name, value, ok, now, static, 1}],
+    News = fun(Mates, S) -> sderl_attr_share:frames(news, Mates, Entries, 5, S) end,
+    {_, S0} = sderl_attr_share:step(sderl_attr_share:new(life)),
+    {[{[?MATE], {full, _, 1, _}}], S1} = News(#{?MATE => [g]}, S0),
+    {[], S2} = News(#{?MATE => [g]}, S1),
+    {[{['n@h'], {full, _, 1, _}}], S3} = News(#{?MATE => [g], 'n@h' => [g]}, S2),
+    {[{[?MATE], {full, _, 1, _}}], _} = News(#{?MATE => [g, h], 'n@h' => [g]}, S3),
+    {_, S4} = sderl_attr_share:step(S3),
+    {[{[?MATE, 'n@h'], {delta, _, 1, 2, _, _}}], S5} = News(#{?MATE => [g], 'n@h' => [g]}, S4),
+    {[{[?MATE, 'n@h'], {full, _, 3, _}}], S6} =
+        News(#{?MATE => [g], 'n@h' => [g]}, sderl_attr_share:removed(S5)),
+    {[], S7} = News(#{?MATE => [g], 'n@h' => [g]}, S6),
+    %% One that is forgotten, or no mate for a moment, is told all.
+    {[{['n@h'], {full, _, 3, _}}], _} =
+        News(#{?MATE => [g], 'n@h' => [g]}, sderl_attr_share:forget('n@h', S7)),
+    {[], S8} = News(#{?MATE => [g]}, S7),
+    {[{['n@h'], {full, _, 3, _}}], _} = News(#{?MATE => [g], 'n@h' => [g]}, S8).
 
 by_groups({_, A}, {_, B}) when element(1, A) =/= element(1, B) -> true;
 by_groups({A, _}, {B, _}) -> A =< B.

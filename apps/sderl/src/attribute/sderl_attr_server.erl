@@ -149,7 +149,7 @@ handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
     end;
 handle_info(tick, S) -> {noreply, tick(compared(renamed(S)))};
 handle_info(computed, S) -> {noreply, told(S)};
-handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(S#s{soon = none})};
+handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(news, S#s{soon = none})};
 handle_info({nodeup, _, _}, S) -> {noreply, soon(S)};
 handle_info({nodedown, Node, _}, S) when is_atom(Node) -> {noreply, forget(Node, S)};
 handle_info({attr_outcome, _, _, _}, S) -> {noreply, S};
@@ -325,24 +325,27 @@ tick(#s{timer = Timer0} = S1) ->
 
 %% Once for each tick: when all is computed, or when it has taken long enough.
 told(#s{told = true} = S) -> S;
-told(S) -> share((S#s{told = true})).
+told(S) -> share(all, S#s{told = true}).
 
 soon(#s{soon = none} = S) -> S#s{soon = erlang:start_timer(?SOON, self(), soon)};
 soon(S) -> S.
 
-share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} = S) ->
-    Linked = nodes(connected),
+%% To all mates with each period, as they take a value that they hear nothing of for outdated; in
+%% between to those alone that have not heard of all changes. While a large group forms, each link
+%% that comes up is an occasion.
+share(Which, #s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} = S) ->
+    Linked = maps:from_keys(nodes(connected), []),
     %% Of the groups that are shared with a mate those count of which it depends what the mate may
     %% see.
     Of = attribute_groups(S),
     Mates = #{Node => maps:keys(maps:intersect(Of, sderl_mates:shared(Node, All)))
-              || Node <- sderl_mates:nodes(All), lists:member(Node, Linked)},
+              || Node <- sderl_mates:nodes(All), is_map_key(Node, Linked)},
     Now = now_ms(),
     %% The mates that sent their values before we knew that they are mates.
     _ = [tell(Node, again, Now, S)
          || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
-    {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own],
-                                              Now, Share0),
+    Entries = [sderl_attr_own:entry(Name, A) || Name := A <- Own],
+    {Frames, Share} = sderl_attr_share:frames(Which, Mates, Entries, Now, Share0),
     lists:foreach(fun({Nodes, Body}) ->
         lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes)
     end, Frames),

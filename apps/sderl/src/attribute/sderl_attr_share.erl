@@ -26,7 +26,7 @@
 %% or in the mailbox of a node that was stopped, would look younger than it is; `delay/2` tells the
 %% receiver how long it may have been under way at most, by its own clock alone.
 
--export([new/1, step/1, removed/1, forget/2, told/2, frames/4]).
+-export([new/1, step/1, removed/1, forget/2, told/2, frames/5]).
 -export([is_body/1, decide/2, delay/2, aged/2, visible/2, group/1]).
 -export_type([state/0, body/0, seen/0, verdict/0]).
 
@@ -76,24 +76,32 @@ forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
 told(Node, #{told := Told}) -> is_map_key(Node, Told).
 
 -doc """
-The messages to send at `Now`, with their receivers. `Mates`: the groups that are shared with each.
-The entries are all that this node has, with the moment of each in place of its age (`now`: it is so
-at this moment). Whoever is no mate is forgotten.
+The messages to send at `Now`, with their receivers: to all mates, or to those for which there is
+news alone. `Mates`: the groups that are shared with each. The entries are all that this node has,
+with the moment of each in place of its age (`now`: it is so at this moment). Whoever is no mate is
+forgotten.
 """.
--spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) ->
+-spec frames(all | news, #{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) ->
     {[{[node()], body()}], state()} when
     Entry :: sderl_attr_table:moment().
-frames(Mates, Entries, Now, #{life := Life, version := To, told := Told} = S) ->
+frames(Which, Mates, Entries, Now, #{life := Life, version := To, told := Told} = S) ->
+    Receivers = #{Node => lists:sort(Groups)
+                  || Node := Groups <- Mates, Which =:= all orelse is_news(Node, Groups, S)},
     %% Most mates are alike, and what they get is made once.
-    Alike = maps:groups_from_list(fun({Node, Groups}) ->
-        {lists:sort(Groups), since(Node, Groups, S)}
-    end, fun({Node, _}) -> Node end, maps:to_list(Mates)),
+    Alike = maps:groups_from_list(fun({Node, Groups}) -> {Groups, since(Node, Groups, S)} end,
+                                  fun({Node, _}) -> Node end, maps:to_list(Receivers)),
     Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)],
                                        Now, S#{life := {Life, erlang:phash2(Groups)}})}
               || {{Groups, Since}, Nodes} <- lists:sort(maps:to_list(Alike))],
     {Frames,
      S#{told := maps:merge(maps:with(maps:keys(Mates), Told),
-                           #{Node => {To, lists:sort(Groups), Now} || Node := Groups <- Mates})}}.
+                           #{Node => {To, Groups, Now} || Node := Groups <- Receivers})}}.
+
+is_news(Node, Groups, #{version := To} = S) ->
+    case since(Node, Groups, S) of
+        {To, _} -> false;
+        _ -> true
+    end.
 
 since(Node, Groups, #{told := Told, all_since := All}) ->
     Sorted = lists:sort(Groups),

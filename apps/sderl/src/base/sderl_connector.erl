@@ -23,10 +23,6 @@
 
 -define(TABLE, sderl_tried).
 -define(PARALLEL, 8).
--define(FIRST, 200).
--define(LAST, 10_000).
-%% With the spread below a forgotten member is tried once in 20 to 60 s.
--define(LAST_FORGOTTEN, 40_000).
 -define(LOOK, 1000).
 %% The directory is read in full each time with few groups, and so often in any case.
 -define(COMPARE_MS, 10_000).
@@ -34,7 +30,7 @@
 
 -record(c, {
     busy = #{} :: #{reference() => node()},
-    wait = #{} :: #{node() => {pos_integer(), integer()}},
+    retries = sderl_retry:new() :: sderl_retry:retries(),
     timer :: reference() | undefined,
     node = node() :: node(),
     mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
@@ -91,56 +87,48 @@ handle_cast(_, C) -> {noreply, C}.
 
 -spec handle_info(term(), #c{}) -> {noreply, #c{}}.
 handle_info(look, C) -> {noreply, look(C#c{timer = undefined})};
-handle_info({nodeup, N, _}, #c{wait = W} = C) -> {noreply, C#c{wait = maps:remove(N, W)}};
-handle_info({nodedown, N, _}, #c{wait = W} = C) -> {noreply, look(C#c{wait = maps:remove(N, W)})};
-handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
+handle_info({nodeup, N, _}, #c{retries = Retries} = C) ->
+    {noreply, C#c{retries = sderl_retry:linked(N, Retries)}};
+handle_info({nodedown, N, _}, #c{retries = Retries} = C) ->
+    {noreply, look(C#c{retries = sderl_retry:lost(N, now_ms(), Retries)})};
+handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} = C0) ->
     case maps:take(Ref, B) of
         {Node, Rest} ->
             true = ets:insert(?TABLE, {Node}),
-            C = C0#c{busy = Rest, wait = case Result of
-                linked -> maps:remove(Node, W);
-                _ -> W#{Node => later(maps:get(Node, W, none), last(Node, C0))}
+            Now = now_ms(),
+            C = C0#c{busy = Rest, retries = case Result of
+                linked -> sderl_retry:linked(Node, Retries);
+                _ -> sderl_retry:failed(Node, kind(Node, C0), Now, rand:uniform(), Retries)
             end},
             %% Somebody may wait until every member has been tried.
             lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
-            {noreply, look(C)};
+            {noreply, try_due(Now, C)};
         error -> {noreply, C0}
     end;
 handle_info(_, C) -> {noreply, C}.
 
-later(none, _) -> {?FIRST, now_ms() + ?FIRST};
-later({D, _}, Last) ->
-    Next = min(2 * D, Last),
-    %% Spread, so that nodes that lost the same node do not knock together.
-    {Next, now_ms() + Next div 2 + rand:uniform(Next)}.
-
-last(Node, #c{mates = Mates}) ->
+kind(Node, #c{mates = Mates}) ->
     case sderl_mates:is_mate(Node, Mates) of
-        true -> ?LAST;
-        false -> ?LAST_FORGOTTEN
+        true -> member;
+        false -> forgotten
     end.
 
-look(#c{busy = B, wait = W, timer = T} = C0) ->
+look(C) ->
     Now = now_ms(),
-    C = compared(Now, C0),
-    Wanted = wanted(C),
-    Busy = maps:values(B),
-    Due = [N || N <- Wanted, not lists:member(N, Busy), due(N, W, Now)],
-    Start = lists:sublist(Due, max(0, ?PARALLEL - length(Busy))),
+    try_due(Now, compared(Now, C)).
+
+%% A few at a time: the others that are due are tried when one of these ends.
+try_due(Now, #c{busy = Busy, retries = Retries0, timer = Timer} = C) ->
+    Missing = missing(C),
+    Retries = sderl_retry:keep(Missing, Retries0),
+    Trying = maps:values(Busy),
+    Due = [N || N <- Missing, not lists:member(N, Trying), sderl_retry:is_due(N, Now, Retries)],
+    Start = lists:sublist(Due, max(0, ?PARALLEL - length(Trying))),
     New = maps:from_list([{start(N), N} || N <- Start]),
-    C#c{busy = maps:merge(B, New), wait = maps:with(Wanted, W), timer = timer(T, Wanted, W, Now)}.
-
-due(N, W, Now) ->
-    case W of
-        #{N := {_, At}} -> At =< Now;
-        _ -> true
-    end.
-
-%% One timer, for the next that is due.
-timer(T, Wanted, W, Now) ->
-    _ = T =/= undefined andalso erlang:cancel_timer(T),
-    At = lists:min([Now + ?LOOK | [A || N <- Wanted, {_, A} <- [maps:get(N, W, none)]]]),
-    erlang:send_after(max(20, At - Now), self(), look).
+    _ = Timer =/= undefined andalso erlang:cancel_timer(Timer),
+    At = sderl_retry:next(Now, Now + ?LOOK, Retries),
+    C#c{busy = maps:merge(Busy, New), retries = Retries,
+        timer = erlang:send_after(max(20, At - Now), self(), look)}.
 
 start(Node) ->
     {_, Ref} = spawn_monitor(fun() ->
@@ -159,6 +147,6 @@ compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
         false -> C
     end.
 
-wanted(#c{mates = Mates}) ->
+missing(#c{mates = Mates}) ->
     Linked = ordsets:from_list([node() | nodes(connected)]),
     ordsets:subtract(ordsets:union(sderl_mates:nodes(Mates), sderl_forgotten:all()), Linked).
