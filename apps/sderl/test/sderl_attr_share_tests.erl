@@ -137,8 +137,8 @@ unchanged_is_small_test() ->
         sderl_attr_share:frames(all, #{?MATE => [g]}, Entries, 1, S1),
     ?assert(erlang:external_size(Still) < 60),
     %% Mates that have had the same get the same frame, a new one all.
-    {Frames, _} = sderl_attr_share:frames(all, #{?MATE => [g], 'n@h' => [g], 'o@h' => [h]}, Entries, 2,
-                                          S2),
+    Mates = #{?MATE => [g], 'n@h' => [g], 'o@h' => [h]},
+    {Frames, _} = sderl_attr_share:frames(all, Mates, Entries, 2, S2),
     ?assertMatch([{['n@h'], {full, _, _, _}}, {[?MATE], {delta, _, _, _, _, _}},
                   {['o@h'], {full, _, _, _}}], lists:sort(fun by_groups/2, Frames)).
 

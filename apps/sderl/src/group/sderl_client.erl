@@ -5,9 +5,10 @@
 %%
 %% The answer comes to an alias that the caller makes once. It stays good while the process of the
 %% group dies and its successor takes over, and it names the operation: asking again after such a
-%% death applies it once. The caller looks now and then whether the process it asked still lives,
-%% which costs a waiting caller next to nothing and one that is answered at once nothing at all;
-%% a monitor would cost every operation. What is not answered in time has an unknown outcome.
+%% death applies it once. A caller that waits for longer than most monitors the process that it
+%% asked. To monitor it from the start would cost every operation, and to look now and then whether
+%% it lives would cost more than the operation itself where a large group takes long for each. What
+%% is not answered in time has an unknown outcome.
 
 -export([write/2, read/2, request/3, await/2]).
 -export([answer/2, answer_all/2]).
@@ -16,8 +17,10 @@
 
 -import(sderl_clock, [now_ms/0]).
 
-%% How long a caller waits before it looks whether its group's process is alive.
--define(LOOK, 25).
+%% How long a caller waits before it monitors its group's process.
+-define(QUICK_MS, 25).
+%% How long it then takes a dead process' successor to be in the directory, or so.
+-define(SUCCESSION_MS, 5).
 %% As long as a process can wait at once, in milliseconds, or nearly.
 -define(LONGEST, 1_000_000_000).
 
@@ -72,7 +75,7 @@ request(Group, Request, Timeout) ->
             Pid ! message(first, From, Request),
             receive
                 {From, Answer} -> {ok, Answer}
-            after ?LOOK ->
+            after ?QUICK_MS ->
                 wait(Group, Request, From, Pid, deadline(Timeout))
             end;
         Why -> {error, Why}
@@ -119,25 +122,33 @@ message(first, From, Op) -> {sderl_op, From, Op};
 message(again, From, Op) -> {sderl_again, From, Op}.
 
 wait(Group, Request, From, Pid, Deadline) ->
-    case left(Deadline) of
-        0 -> stop(From, timeout);
-        Left ->
-            case is_process_alive(Pid) orelse process(Group) of
-                true -> pause(Group, Request, From, Pid, Deadline, Left);
-                New when New =:= Pid -> pause(Group, Request, From, Pid, Deadline, min(5, Left));
-                New when is_pid(New) ->
-                    New ! message(again, From, Request),
-                    pause(Group, Request, From, New, Deadline, Left);
-                %% It left the group; the last answers were sent before.
-                Why -> stop(From, Why)
-            end
+    Monitor = monitor(process, Pid),
+    receive
+        {From, Answer} ->
+            true = demonitor(Monitor, [flush]),
+            {ok, Answer};
+        {'DOWN', Monitor, process, _, _} -> ask_successor(Group, Request, From, Pid, Deadline)
+    after left(Deadline) ->
+        true = demonitor(Monitor, [flush]),
+        stop(From, timeout)
     end.
 
-pause(Group, Request, From, Pid, Deadline, Left) ->
-    receive
-        {From, Answer} -> {ok, Answer}
-    after min(2 * ?LOOK, Left) ->
-        wait(Group, Request, From, Pid, Deadline)
+ask_successor(Group, Request, From, Dead, Deadline) ->
+    case process(Group) of
+        Dead ->
+            receive
+                {From, Answer} -> {ok, Answer}
+            after min(?SUCCESSION_MS, left(Deadline)) ->
+                case left(Deadline) of
+                    0 -> stop(From, timeout);
+                    _ -> ask_successor(Group, Request, From, Dead, Deadline)
+                end
+            end;
+        Successor when is_pid(Successor) ->
+            Successor ! message(again, From, Request),
+            wait(Group, Request, From, Successor, Deadline);
+        %% It left the group; the last answers were sent before.
+        Why -> stop(From, Why)
     end.
 
 %% An answer that came while we gave up counts, and none may stay in the mailbox.
@@ -148,11 +159,11 @@ stop(From, Why) ->
     after 0 -> {error, Why}
     end.
 
-deadline(write) -> deadline(sderl_options:value(write_timeout_ms) - ?LOOK);
+deadline(write) -> deadline(sderl_options:value(write_timeout_ms) - ?QUICK_MS);
 deadline(infinity) -> infinity;
 deadline(Ms) -> now_ms() + Ms.
 
-left(infinity) -> 1_000_000;
+left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - now_ms()).
 
 -doc "Answers a caller; nobody where none waits.".
