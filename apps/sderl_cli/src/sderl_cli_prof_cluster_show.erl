@@ -104,7 +104,7 @@ head(#{seconds := Seconds, all_from_ns := From, all_to_ns := To, problems := Pro
     ].
 
 beside(Nodes) ->
-    sderl_table:text(["node", "busy %", "run", "wait for a scheduler", "gc ms", "processes",
+    sderl_table:text(["node", "utilisation %", "run", "wait for a scheduler", "gc ms", "processes",
                       "events", "sent", "received", "findings"], [
         [Node, percent(Busy), number(Run), number(Runnable), number(Gc / 1.0e6),
          number(Processes), number(Events), number(Sent), number(Received), number(Findings)]

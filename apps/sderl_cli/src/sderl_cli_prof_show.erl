@@ -87,7 +87,9 @@ head(#{node := Node, seconds := Seconds, events := Events, processes := Processe
         ]),
         case Mode of
             recorded -> "";
-            messages -> "runnable is estimated from messages: the system profiler did not record\n";
+            messages ->
+                "waits for a scheduler are estimated from messages: the system profiler did not "
+                "record\n";
             none -> "waiting includes waiting for a scheduler, which was not recorded\n"
         end,
         [["! ", Problem, "\n"] || Problem <- Problems]

@@ -63,7 +63,7 @@ load() ->
         {util, ~"share", mean, ~"scheduler_utilisation_ratio",
          ~"Share of the time in which normal schedulers work"},
         {cpu_pct, ~"% of a core", sum, {~"cpu_ratio", 100}, ~"Processor time of the node"},
-        {probe_pct, ~"% of the node's CPU", mean, {~"probe_ratio", 100},
+        {probe_pct, ~"% of the node's processor time", mean, {~"probe_ratio", 100},
          ~"Share of the probe in the node's processor time"},
         {reds_s, ~"reductions/s", sum, ~"reductions_per_second", ~"Reductions"},
         {gc_s, ~"collections/s", sum, ~"collections_per_second", ~"Garbage collections"},

@@ -48,10 +48,10 @@ points(#{vm := #{cores := Cores, schedulers := Schedulers}, balance := #{seconds
 
 -doc """
 By the load that is asked for first, on 4 schedulers or more. `confirmed`: in every run with
-balancing the most and the least busy scheduler are nearer together, and the 99th percentile of
-latencies is 0.95 times the one with compaction or less; and no run failed. `refuted`: in all of
-several runs they are farther apart, or the percentile is over 1.05 times the other one. Where the
-schedulers are busy for over 85 % of the time in any run, nothing is judged.
+balancing the utilisations of the most and the least used scheduler are nearer together, and the
+99th percentile of latencies is 0.95 times the one with compaction or less; and no run failed.
+`refuted`: in all of several runs they are farther apart, or the percentile is over 1.05 times the
+other one. If the mean utilisation is over 85 % in any run, nothing is judged.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
@@ -65,9 +65,10 @@ judge([]) ->
 judge([#{runs := Runs, params := Params} = Group | _]) ->
     N = number_of(<<"schedulers">>, Params),
     [Even, Late] = [spread(Group, against(Key)) || Key <- [spread, p99]],
-    Said = text("At a load of ~w % of ~w schedulers the most and the least busy are ~ts points "
-                "apart with compaction and ~ts with balancing; the 99th percentile of latencies is "
-                "~ts with compaction and ~ts with balancing (the median ~ts and ~ts).",
+    Said = text("At a load of ~w % of ~w schedulers the utilisations of the most and the least "
+                "used one are ~ts points apart with compaction and ~ts with balancing; the 99th "
+                "percentile of latencies is ~ts with compaction and ~ts with balancing (the median "
+                "~ts and ~ts).",
                 [number_of(<<"load_pct">>, Params), N
                  | [said(spread(Group, value(Mode, Key)), Unit)
                     || {Key, Unit} <- [{spread, ""}, {p99, " ms"}, {p50, " ms"}],
@@ -126,11 +127,12 @@ page(Points) ->
     end,
     #{
         plots => [
-            #{title => text("How busy each scheduler is at a load of ~w %", [Load]),
-              x => axis("schedulers, the busiest first", ""), y => axis("busy", "%"),
+            #{title => text("Utilisation of each scheduler at a load of ~w %", [Load]),
+              x => axis("schedulers, the most used first", ""),
+              y => axis("utilisation", "%"),
               series => [schedulers(Mode, Group) || {Mode, _} <- ?MODES]}
          || {Load, Group} <- Loads
-        ] ++ [Plot(<<"From the least to the most busy scheduler">>, axis("apart", "points"),
+        ] ++ [Plot(<<"From the least to the most used scheduler">>, axis("apart", "points"),
                    spread),
               Plot(<<"Latency, median">>, axis("p50", "ms"), p50),
               Plot(<<"Latency, 99th percentile">>, axis("p99", "ms"), p99)],

@@ -136,7 +136,7 @@ export class Processes {
           show: (row) => h("span", { class: "lines", title: begun(row) }, begun(row)),
         },
         time("run", "Runs", "All the time in which it ran"),
-        time("runnable", "Wants to", "Time in which it could run, and waited for a scheduler"),
+        time("runnable", "Waits for a scheduler", "Time in which it could run, and waited for a scheduler"),
         time("wait", "Waits", "Time in which it waited for something else", true),
         time(
           "gc",

@@ -30,7 +30,7 @@ export class ProcessTree {
   private marked: number | null = null;
 
   constructor(private readonly events: TreeEvents) {
-    const head = ["Lane", "Process", "Runs", "Wants to", "Waits", "Received", "Sent"];
+    const head = ["Lane", "Process", "Runs", "Waits for a scheduler", "Waits", "Received", "Sent"];
     fill(
       this.root,
       this.says,
