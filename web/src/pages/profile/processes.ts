@@ -136,7 +136,15 @@ export class Processes {
           show: (row) => h("span", { class: "lines", title: begun(row) }, begun(row)),
         },
         time("run", "Runs", "All the time in which it ran"),
-        time("runnable", "Waits for a scheduler", "Time in which it could run, and waited for a scheduler"),
+        {
+          ...time(
+            "runnable",
+            "Waits for a scheduler",
+            "Time in which it could run, and no scheduler ran it",
+          ),
+          width: "10rem",
+          narrow: "6.4rem",
+        },
         time("wait", "Waits", "Time in which it waited for something else", true),
         time(
           "gc",

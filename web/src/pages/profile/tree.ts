@@ -167,5 +167,6 @@ export class ProcessTree {
 }
 
 /** The check, the name, numbers; some of these only where there is room. */
-const classes = (i: number): string =>
-  i === 0 ? "profile-narrow" : i === 1 ? "profile-name" : i > 2 ? "num wide" : "num";
+const CLASSES = ["profile-narrow", "profile-name", "num", "num wide profile-runnable"];
+
+const classes = (i: number): string => CLASSES[i] ?? "num wide";
