@@ -7,8 +7,8 @@ The log in Prometheus' text format, version 0.0.4. Pure.
 |---|---|---|
 | `sderl_log_events_total` | level | events that were kept |
 | `sderl_log_lost_total` | reason, level | events that were left out |
-| `sderl_log_malformed_total` | | messages that were none |
-| `sderl_log_bytes` | | what is kept |
+| `sderl_log_malformed_total` | | messages that were malformed |
+| `sderl_log_bytes` | | bytes that are kept |
 | `sderl_log_written` | | 1 while it is as it was asked for, 0 when files cannot be written |
 """.
 
