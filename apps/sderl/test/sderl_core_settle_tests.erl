@@ -430,8 +430,9 @@ a_learner_does_not_know_where_members_came_from_test() ->
     Boots = S#s{role = joining,
                 d = D#d{epoch = {-1, 'n1@t'}, lineage = {-1, 'n1@t'}, view = #{'n1@t' => live}}},
     E = {8, 'n2@t'},
-    #s{d = #d{lineage = E, came = Came}} = sderl_core_snapshot:adopt(E, 3, Info, 'n2@t', Boots),
-    ?assertEqual(#{'n1@t' => E, 'n2@t' => E, 'n3@t' => E}, Came).
+    #s{d = #d{lineage = E, elsewhere_until = Until}} =
+        sderl_core_snapshot:adopt(E, 3, Info, 'n2@t', Boots),
+    ?assertEqual(#{'n1@t' => E, 'n2@t' => E, 'n3@t' => E}, Until).
 
 pid(Node, N) ->
     Text = atom_to_binary(Node),

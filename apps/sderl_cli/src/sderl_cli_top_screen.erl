@@ -234,7 +234,7 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
 table(nodes, #{topology := #{nodes := Nodes}, frame := #{nodes := Samples}}, #{sort := Sort}) ->
     Listed = [{Id, Node, maps:get(Id, Samples, #{})}
               || {Id, #{hidden := false} = Node} <- by_name(Nodes)],
-    %% (The sort is stable: those of one weight stay in the order of their names.)
+    %% The sort is stable: nodes of one weight stay in the order of their names.
     Sorted = lists:sort(fun({_, _, S}, {_, _, T}) -> weight(Sort, S) >= weight(Sort, T) end,
                         Listed),
     Rows = [

@@ -137,7 +137,7 @@ initial(Names) ->
 %% ---------------------------------------------------------------- the sweep
 
 sweep(Ops, C0, X0) ->
-    %% (Who is killed twice dies of either.)
+    %% A process that is killed twice dies of the earlier kill.
     Kills = maps:groups_from_list(fun(#op{call = {_, P}}) -> P end,
                                   [Op || #op{call = {kill, _}} = Op <- Ops]),
     X = X0#x{deaths = #{P => {lists:min([S || #op{start = S} <- Ks]),
@@ -480,8 +480,8 @@ processes(Name, Ops, Cs) ->
         ++ [P || C := _ <- Cs, #{Name := {P, _}} <- [C#c.base]]
     ).
 
-%% A read with another answer has not been looked for in what there was before. (From where its node
-%% is now, and not from where it was when it was called: that is forgotten.)
+%% Earlier states were not searched for this answer. The search begins at the node's present
+%% position, because its position at the time of the call is forgotten.
 reread(#op{call = {K, Name}, node = N} = Op, Cs, X) when K =:= whereis; K =:= lookup ->
     set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X);
 reread(Op, Cs, X) -> set(fun(C) -> [still(Op, C, X)] end, Cs, X).

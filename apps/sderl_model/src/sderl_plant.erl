@@ -51,7 +51,7 @@ module(Module, Plants) ->
         false -> Module;
         true ->
             Suffix = [$@ | integer_to_list(erlang:phash2(Changes, 1 bsl 32), 36)],
-            %% (The names follow from the modules of the library and the faults of the tests.)
+            %% The names follow from the modules of the library and the faults of the tests.
             Names = #{M => list_to_atom(atom_to_list(M) ++ Suffix) || M <- Modules},
             Copy = map_get(Module, Names),
             %% One at a time: to load a module twice would end those that run the first one.
@@ -137,7 +137,7 @@ check(Plants) ->
 
 %% ---------------------------------------------------------------- changing a module
 
-%% (Two faults may have a part in common.)
+%% Two faults may have a part in common.
 changes(Plants) ->
     lists:uniq(lists:append([case is_atom(P) of
                                  true -> sderl_planted:changes(P);
@@ -205,7 +205,7 @@ expression(Text) ->
 bare({eof, _}) -> {eof, erl_anno:new(0)};
 bare(Form) -> bare_fields(erl_parse:map_anno(fun(_) -> erl_anno:new(0) end, Form)).
 
-%% (map_anno/2 leaves out the field's name in S#s.field.)
+%% map_anno/2 leaves out the field's name in S#s.field.
 bare_fields({record_field, Anno, Record, Name, {atom, _, Field}}) ->
     {record_field, Anno, bare_fields(Record), Name, {atom, Anno, Field}};
 bare_fields(Tuple) when is_tuple(Tuple) -> list_to_tuple(bare_fields(tuple_to_list(Tuple)));

@@ -60,7 +60,7 @@ loop(Begun, Next, #{options := Options, more := More, seen := Seen} = Run, Free,
                 {'DOWN', Ref, process, _, Result} when is_map_key(Ref, Running) ->
                     Report = case Result of
                         {report, R} -> R;
-                        %% (Killed for the memory it took, say.)
+                        %% The schedule may have been killed for its memory, for instance.
                         Other -> (lost(map_get(Ref, Running)))#{why => Other}
                     end,
                     Now = add(Report, Summary),
@@ -69,7 +69,8 @@ loop(Begun, Next, #{options := Options, more := More, seen := Seen} = Run, Free,
             end
     end.
 
-%% (Not linked: a schedule must not take the others along. It ends soon by itself.)
+%% The process is not linked, because a schedule that dies must not take the others along. It ends
+%% soon by itself.
 start(Options) ->
     spawn_opt(fun() -> exit({report, maps:remove(world, sderl_sim:schedule(Options))}) end,
               [monitor, {min_heap_size, ?HEAP_WORDS}]).

@@ -118,8 +118,8 @@ caught_up(N, G, W) ->
     #{lineage := E, num := Num} = seen(N, G, W),
     has(N, G, E, Num, W).
 
-%% (The own names of a learner are what they were, whatever batches it applies: what those before
-%% its snapshot made of them it has when that is complete.)
+%% The own names of a learner stay what they were, whatever batches it applies. What batches before
+%% its snapshot made of them, the learner has when the snapshot is complete.
 has(N, G, E, Num, W) ->
     case seen(N, G, W) of
         #{syncing := true} -> W;
@@ -213,14 +213,13 @@ no_way_back(N, G, E, W) ->
     case P of
         #{{N, Life} := E} -> W;
         #{{N, Life} := Max} when E < Max -> violation(no_way_back, [N, E, Max], W);
-        %% (What it says as it leaves binds it to nothing in a group of that name that is made
-        %% anew.)
+        %% What it says as it leaves does not bind it in a new group of the same name.
         _ when Gone -> W;
         _ -> keep_book(G, B#b{promised = P#{{N, Life} => E}}, W)
     end.
 
-%% (A member that has just caught up counts from the next batch on: while a change of the component
-%% waits to be ordered, this says nothing.)
+%% A member that has just caught up counts from the next batch on: while a change of the component
+%% waits to be ordered, nothing can be checked.
 within_one_batch(N, G,
                  #{num := Num, lineage := E, view := View, flight := Flight, ordering := false},
                  W) ->
@@ -251,7 +250,7 @@ everywhere(N, G, Id, Op, W) ->
     Where = maps:get(maps:get(Id, Ls), Done, []),
     #{lead := Lead, leaving := Leaving, lineage := Lin} = seen(N, G, W),
     Where =:= [] andalso violation(everywhere, [in_no_batch, N, Id, Op], W),
-    %% (A member that hears that it was removed answers what it has applied.)
+    %% A member that hears that it was removed answers the operations that it has applied.
     case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
         #{role := coord, ordering := false, flight := Flight, last := Last, view := View,
           lineage := Lin} ->
@@ -307,7 +306,7 @@ diff(A, B) ->
 
 one_name(N, Store, W) ->
     More = sderl_sim_store:one_name_each(Store),
-    %% (A snapshot may bring the new name of a pid before the old one is found to be gone.)
+    %% A snapshot may bring the new name of a pid before the old name is found to be gone.
     map_size(More) =:= 0 orelse not sderl_sim_store:whole(Store)
         orelse violation(one_name, [N, More], W).
 
@@ -329,7 +328,7 @@ refused(G, Id, Op, Pid, W) when is_pid(Pid) ->
                     {ok, Name} <- [sderl_sim_store:held_by((member(M, G, W))#m.store, Pid)]],
             ok = sderl_sim_strict:refused(G, Id, Pid, W),
             keep_book(G, B#b{refused = R#{Pid => {Id, Pos, W#w.now}}}, W);
-        %% (Who is told that its node is no member was in no batch.)
+        %% The operation of a client that was told that its node is no member was in no batch.
         _ -> W
     end;
 refused(_, _, _, _, W) -> W.
@@ -409,7 +408,7 @@ brings(N, G, E, Rows, W) ->
                    Home =:= N, is_behind(N, Of, Num, Applied)},
     keep_book(G, B#b{brought = maps:merge(Brought, Lacking)}, W).
 
-%% (What it brought counts also where its node went right after.)
+%% What the member brought counts even if its node went right afterwards.
 is_behind(Home, E, Num, Applied) ->
     case [Has || {N, _, Of} := Has <- Applied, N =:= Home, Of =:= E] of
         [] -> false;
@@ -437,7 +436,7 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
     end;
 one_acknowledges(_, _, _, _) -> ok.
 
-%% (A group may have been made again, and a member of the one before not have heard of it.)
+%% A group may have been made again, and a member of the former group may not have heard of it.
 is_one_group(A, B, G, W) -> (member(A, G, W))#m.uid =:= (member(B, G, W))#m.uid.
 
 together(G, A, EA, B, EB, #w{now = Now} = W) ->

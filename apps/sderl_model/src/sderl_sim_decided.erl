@@ -113,7 +113,7 @@ taken_away(G, Pos, Items, Store, View, W) ->
         {[], []} -> W;
         _ ->
             #b{removed = R} = B = book(G, W),
-            %% (One that the batch removes has it to apply too.)
+            %% A member that the batch removes has to apply it, too.
             Out = lists:append([Ns || #mem{removed = Ns} <- Items]),
             Counted = fun(Home) ->
                 maps:get(Home, View, none) =:= live orelse lists:member(Home, Out)
@@ -126,12 +126,12 @@ taken_away(G, Pos, Items, Store, View, W) ->
 taken(#seg{operations = Ops, answers = As}, Store, Acc) ->
     Answered = lists:zip(Ops, answers(As, Ops)),
     lists:foldl(fun({Op, A}, Took) -> took(Op, A, Store, Took) end, Acc, Answered);
-%% (Both sides of a clash are names again, whichever it is settled for.)
+%% Both sides of a clash are names again, whichever side wins.
 taken(#clashes{clashes = Open}, _, {Held, Gone, Back}) ->
     {Held, Gone, [sderl_row:pid(Row) || _ := {A, B} <- Open, Row <- [A, B]] ++ Back};
 taken(_, _, Acc) -> Acc.
 
-%% (What the batch made of a name stands beside the table, as in right_answers/3.)
+%% What the batch made of a name stands beside the table, as in right_answers/3.
 took(?UNREGISTER(Name), ok, Store, {Held, Gone, Back} = Acc) ->
     case had(Name, Held, Store) of
         none -> Acc;

@@ -36,6 +36,6 @@ roll(Sides, [A0 | B0]) ->
     Rest = Number rem Sides,
     case Number - Rest =< (1 bsl ?BITS) - Sides of
         true -> {Rest + 1, [B | A]};
-        %% (The last numbers, that do not fill a row of all sides.)
+        %% The last numbers do not fill a row of all sides.
         false -> roll(Sides, [B | A])
     end.

@@ -70,7 +70,7 @@ write(Effect, St) ->
 
 let_in(From, Msg, #w{opts = #{door := Door}}) -> Door(From, Msg);
 let_in(From, Msg, _) ->
-    %% (The library may have no such module, and is not a dependency for it.)
+    %% The library may not have this module, so the call must not be a dependency.
     Module = sderl_wire,
     case code:ensure_loaded(Module) of
         {module, Module} -> Module:message(From, with_pid(From, Msg));

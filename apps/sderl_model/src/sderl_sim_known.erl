@@ -106,7 +106,7 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
             {K, Out} = maps:get(Own, C),
             keep_book(G, B#b{contest = C#{Own := {K + 1, Out - 1}}}, W);
         {own, Own} ->
-            %% (Names of a node that left stay, and it meets them should it be added again.)
+            %% Names of a node that left stay, and the node meets them if it is added again.
             Alone = Contest =:= contest_of(Own, B) andalso element(2, Contest) =:= 0
                 andalso not is_map_key({N, Life}, Left),
             Is = case Alone of

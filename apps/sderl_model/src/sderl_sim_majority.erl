@@ -170,7 +170,7 @@ decided_item(#mem{membership = Mem, removed = Removed}, N, G, Pos, W0) ->
     keep_of(G, Q#q{forgotten = Forgotten}, W);
 decided_item(_, _, _, _, W) -> W.
 
-%% (A coordinator that has lost its majority may still decide this. It must not be committed.)
+%% A coordinator that has lost its majority may still decide this, but it must not be committed.
 leased(N, Home, G, Pos, Names, #w{now = Now} = W) ->
     #q{lost = Lost, unleased = Unleased} = Q = of_group(G, W),
     #n{life = Life} = node(Home, W),
@@ -327,7 +327,8 @@ recover(G, W0) ->
                 (told_of(G, W0) -- (Electors ++ Before ++ Live)),
             Vote = voters(G, Live, W0),
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
-            %% (A change of the members that may not be committed needs a majority of both.)
+            %% While a change of the members may not be committed, a majority of both memberships is
+            %% needed.
             Enough = is_majority(Vote, Electors) andalso is_majority(Vote, Before),
             case Lost =/= [] andalso Has =:= [] andalso not Enough of
                 true ->

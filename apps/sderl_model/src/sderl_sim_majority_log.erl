@@ -181,7 +181,7 @@ never_applied(#q{never = Never, places = Places}, Key, Pos, Items, W) ->
             is_applied(decided_answer(I, Ops, As))],
     ok.
 
-%% (A change of the membership for which too few members count is refused in its place in the log.)
+%% A change of the membership for which too few members count is refused at its place in the log.
 is_applied({no, later}) -> false;
 is_applied({no, no_majority}) -> false;
 is_applied(_) -> true.

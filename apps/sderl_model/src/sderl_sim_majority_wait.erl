@@ -64,7 +64,7 @@ declared_in_time(N, G, Since, W) ->
         _ -> bounded_waiting(N, G, Since, W)
     end.
 
-%% (What a client asks is answered in the same step; its mail may wait for that.)
+%% A request of a client is answered in the same step; other messages may wait meanwhile.
 bounded_waiting(N, G, Since, #w{now = Now, ops = Ops} = W) ->
     #n{life = Life} = node(N, W),
     Bound = spare_ms(W),

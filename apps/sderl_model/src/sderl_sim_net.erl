@@ -138,7 +138,8 @@ counted(_, #w{sent = none} = W) -> W;
 counted(Msg, #w{sent = Sent} = W) ->
     Kind = case is_tuple(Msg) of true -> element(1, Msg); false -> Msg end,
     {K, B} = maps:get(Kind, Sent, {0, 0}),
-    %% (As the process of a group sends it: with the version, the group's uid and its own node.)
+    %% The message has the form in which the process of a group sends it: with the version, the
+    %% group's uid and its own node.
     Size = erlang:external_size({sderl, 1, <<0:128>>, node(), Msg}),
     W#w{sent = Sent#{Kind => {K + 1, B + Size}}}.
 

@@ -227,8 +227,8 @@ relayed(N, Life, Item, W) ->
         _ -> W
     end.
 
-%% (As `sderl_group` does with `sderl_links:connected/2`.) What came over a link that is no more is
-%% no greeting.
+%% As `sderl_group` does with `sderl_links:connected/2`: what came over a link that is no more is no
+%% greeting.
 connected(N, {Connection, {msg, _, From, _} = Item}, W) ->
     case sderl_sim_net:connection(N, From, W) of
         Connection -> greeting(N, Item, W);
@@ -287,7 +287,7 @@ greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From,
         {hello, Addr, _, Mem, Info} = Msg, W) ->
     Own = case Store of undefined -> none; _ -> U end,
     case sderl_hello:greeted(Own, Uid, maps:get(Uid, Gone, undefined), Mem, N) of
-        %% (Its process may be about to come back.)
+        %% The process of that node may be about to come back.
         pass -> mail(N, G, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
         join -> sderl_sim_member:join(N, G, Uid, Mem, W);
         again ->

@@ -112,7 +112,7 @@ deaths(W0) ->
 -spec answered(#w{}) -> boolean().
 answered(W) -> unanswered(W) =:= [].
 
-%% (Who asked in a life of a node or of a member that is over is not answered.)
+%% A client that asked in an earlier life of the node or of the member is not answered.
 unanswered(#w{ops = Ops} = W) ->
     [{Id, Op, N}
      || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
@@ -178,7 +178,7 @@ one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     _ = [violation(dead_pid, [Row], W) || _ := ?ROW_OF(Pid) = Row <- Rows, not alive(Pid, W)],
     sderl_sim_strict:settled(G, Members, W),
     sderl_sim_majority:settled(G, Members, W),
-    %% (Names of nodes that are in another group of this name are there.)
+    %% Names of nodes in another group of this name are in that group.
     _ = [expect(Own, T, maps:get(Own, Rows, none), B, W)
          || {own, Of, _, _} = Own := T <- Truth, B#b.made =:= false orelse lists:member(Of, Ns)],
     sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).

@@ -135,7 +135,7 @@ part({apply, Epoch, Num, Items, Index}, K, St) ->
     died(Part);
 part({put_rows, Rows}, K, St) -> died(put_rows(St#st{left = K}, Rows));
 part(sync_end, K, St) -> died(sync_end(St#st{left = K}));
-%% (The new ones are written before the old ones are deleted.)
+%% The new rows are written before the old ones are deleted.
 part({sessions, Sessions}, K, #st{sessions = Had} = St) ->
     Written = lists:sublist(lists:sort(maps:to_list(Sessions)), K),
     St#st{sessions = maps:merge(Had, maps:from_list(Written))};

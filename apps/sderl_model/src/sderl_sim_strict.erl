@@ -61,7 +61,7 @@ ticked(N, G, #w{now = Now} = W) ->
         _ -> W
     end.
 
-%% (Where nothing comes over links that stand, the two ends have yet to miss each other.)
+%% If nothing arrives over links that stand, the two ends have yet to miss each other.
 is_heard(N, View, #w{silent = Silent}) ->
     Ways = lists:append([[{N, M}, {M, N}] || M := _ <- View]),
     not lists:any(fun(Way) -> is_map_key(Way, Silent) end, Ways).
@@ -76,7 +76,7 @@ is_with(M, G, N, E, View, W) ->
         _ -> false
     end.
 
-%% (A link may have broken, and nobody has noticed yet.)
+%% A link may have broken without anybody having noticed yet.
 is_meshed(G, W) ->
     Up = [M || M <- nodes_of(G, W), sderl_sim_world:up(M, W)],
     lists:all(fun({A, B}) -> sderl_sim_net:stands(A, B, W) end,
@@ -91,7 +91,7 @@ answered(N, G, Where, #w{broke = Broke} = W) ->
     end.
 
 answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole, unheard = Unheard} = B, W) ->
-    %% (A list that is sent again may be in a batch, too, that its member never had.)
+    %% A list that is sent again may also be in a batch that its member never had.
     #{lineage := Own, num := Num, history := History} = seen(N, G, W),
     Ends = maps:from_list([{Own, Num} | History]),
     Here = [Pos || {E, K} = Pos <- Where, K =< maps:get(E, Ends, -1)],
@@ -142,9 +142,9 @@ wrote(N, G, Names, W) ->
             end, W, Names)
     end.
 
-%% (A registration that comes with a merge keeps its token. One that ended on this side meanwhile
-%% may have had a higher one. The shard of a home that does not count is as old as the component's
-%% own copy of it. And the name of a process whose node was removed has a home on each side.)
+%% A registration that comes with a merge keeps its token, and one that ended on this side meanwhile
+%% may have had a higher token. The shard of a home that does not count is as old as the component's
+%% own copy of it. And the name of a process whose node was removed has a home on each side.
 tokens_grow(_, _, _, ?ROW_OF_AT(Pid, Home), W) when node(Pid) =/= Home -> W;
 tokens_grow(N, G, Life, ?ROW(Name, Pid, Home, Token, _), W) ->
     #b{tokens = Tokens} = B = book(G, W),
@@ -178,8 +178,7 @@ refused(G, Id, Pid, W) ->
 
 %% A component that the home of a name has left, or is about to, may hold it until that is ordered:
 %% the home has it not, and nobody else brings it anywhere. So may a member that is behind the
-%% home's log.
-%% (A table whose process died is that of the log that the next one goes on with.)
+%% home's log. A table whose process died belongs to the log with which the next process goes on.
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
     ?ROW(_, Pid, Home, {Epoch, Seq}, _) = sderl_sim_store:lookup(Store, Name),
@@ -202,7 +201,7 @@ table_log(N, G, Store, W) ->
         {Seen, _} -> Seen
     end.
 
-%% (What was ordered before may still come to a member that is behind.)
+%% Batches that were ordered before may still reach a member that is behind.
 no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
     case book(G, W) of
         #b{refused = #{Pid := {Id, _, At}}, used = #{Pid := 1}, log = Log} ->
@@ -332,8 +331,8 @@ highest_tokens(G, Members, W) ->
             Token < Was],
     ok.
 
-%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its
-%% name, or had it until somebody unregistered it.)
+%% A node that left the group, or died, hears of no clash. If the settling of a clash was not kept,
+%% the node has its name, or had it until somebody unregistered it.
 losers_hear(G, Members, W) ->
     #b{losers = Losers, told = Told, gave_up = GaveUp, left = Left} = book(G, W),
     _ = [violation(losers_hear, [Pid, Name, Pos], W)

@@ -49,7 +49,7 @@ names(Kind, K) ->
     {Known, Letter} = case Kind of member -> {?NAMES, "n"}; spare -> {?SPARES, "x"} end,
     case K =< length(Known) of
         true -> lists:sublist(Known, K);
-        %% (Bounded by what a machine can simulate.)
+        %% The bound is what a machine can simulate.
         false ->
             Known ++ [list_to_atom(Letter ++ integer_to_list(I) ++ "@sim")
                       || I <- lists:seq(length(Known) + 1, K)]
@@ -143,7 +143,7 @@ keep(N, G, M, #w{ms = Ms} = W) ->
 -doc "The result of `sderl_core:inspect/1` for the member on a node that is up, or `none`.".
 -spec seen(node(), term(), #w{}) -> map() | none.
 seen(N, G, #w{ms = Ms}) ->
-    %% (Nothing of a member stays when its node goes.)
+    %% Nothing of a member stays when its node goes.
     case Ms of
         #{N := #{G := #m{p = #p{seen = Seen}}}} -> Seen;
         _ -> none

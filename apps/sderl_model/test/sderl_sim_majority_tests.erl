@@ -356,7 +356,7 @@ planted() ->
       #{kinds => [split], longest => 40_000}, [bounded_waiting, leased]},
      {what_was_sent_counts_as_never_sent,
       [{sderl_core_majority, "let_go(#s{clients = Clients} = S) ->"
-        " former_let_go(S#s{clients = Clients#clients{abroad = []}})."}],
+        " former_let_go(S#s{clients = Clients#clients{in_doubt = []}})."}],
       #{kinds => [split, pause, cut]}, [never_applied]},
      {operations_wait_for_a_majority,
       [{sderl_core_clients,

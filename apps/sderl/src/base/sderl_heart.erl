@@ -169,7 +169,7 @@ handle_info({sderl_heart, ?VSN, Node, Word}, H) when is_atom(Node), Node =/= nod
         true -> {noreply, word(Node, Word, H)};
         false -> {noreply, H}
     end;
-%% (Who asked for a node as its link went had it probed in vain.)
+%% A link came or went, so probes that wait for an answer of this node are void.
 handle_info({Change, Node, _}, H)
   when is_atom(Node), Change =:= nodeup orelse Change =:= nodedown ->
     {noreply, forget_node(Node, H)};

@@ -20,7 +20,7 @@ while(Fun) ->
     try Fun()
     catch
         error:badarg:Stack ->
-            %% (Tables go one after the other, and it may have started again.)
+            %% Tables go one after the other, and the library may have started again meanwhile.
             case is_of_no_table(Stack) orelse not sderl_dir:is_running() of
                 true -> {error, not_running};
                 false -> erlang:raise(error, badarg, Stack)

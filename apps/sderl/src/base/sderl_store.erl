@@ -176,7 +176,7 @@ is_with_names(#seg{operations = Operations}) ->
     lists:any(fun(Operation) -> sderl_op:name(Operation) =/= none end, Operations);
 is_with_names(_) -> true.
 
-%% (Of a batch that another coordinator made, or a predecessor, we have the rows.)
+%% Rows of a batch that another coordinator made, or a predecessor, are in the table already.
 index_write(#st{group = G, index = T}, none, Items) ->
     sderl_index:put(T, [{Pid, Name}
                         || Name <- named(Items),
@@ -202,7 +202,7 @@ item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) 
     A = ops(Ops, As, O, has_session(O, A0)),
     true = sderl_saved:session(G, O, {Sid, R, As}),
     A;
-%% (A name that has come home was not at that home when the names of that home went.)
+%% A name that moved to another home after its former home left must not be dropped with that home.
 item(#view{drops = Drops, live = Live}, #a{came_home = CameHome} = A) ->
     come_home(Live, drop_homes(Drops, CameHome, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
@@ -239,7 +239,7 @@ drop_homes([], _, A) -> A;
 drop_homes(_, _, #a{st = #st{is_empty = true}} = A) -> A;
 drop_homes(Homes, Except, #a{st = #st{group = G}} = A0) ->
     Stays = maps:from_keys(Except, []),
-    %% (There may be very many: never all of them at once.)
+    %% There may be very many rows, so they are never all read at once.
     sderl_rows:fold_at_home(G, Homes, fun
         (?STORED(_, Name, _, _, _, _, _), A) when is_map_key(Name, Stays) -> A;
         (?STORED(_, Name, Pid, _, _, _, _), A) ->

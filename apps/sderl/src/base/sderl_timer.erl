@@ -24,7 +24,7 @@ to one place earlier: a node that is woken for one of them runs all that are due
 next_together(none, Ms, Tick) ->
     At = sderl_clock:now_ms() + Ms,
     Place = max(1, Ms div ?PLACES),
-    %% (The clock may stand below 0.)
+    %% The monotonic clock may be below 0.
     erlang:send_after(At - ((At rem Place) + Place) rem Place, self(), Tick, [{abs, true}]);
 next_together(Before, Ms, Tick) ->
     _ = erlang:cancel_timer(Before),

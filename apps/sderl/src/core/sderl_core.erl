@@ -276,7 +276,7 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
       acknowledgements_missing => unacknowledged(Flight),
       consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
-      exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
+      exchanging_epochs_with => lists:usort(S#s.unconfirmed), learning => maps:keys(Snapshots),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
 
 -doc """
@@ -360,7 +360,7 @@ start(#s{leaving = undefined, self = Self} = S) ->
     end;
 start(#s{leaving = Why, mode = Mode} = S) ->
     case sderl_core_quorum:may_go(S) of
-        %% (A deletion is one for all who hear of it.)
+        %% A deletion holds for everybody who hears of it.
         true when Why =:= deleted, Mode =:= available -> sderl_core_answer:leave(Why, S);
         true -> sderl_core_answer:left_out(Why, S);
         false -> begun(said_hello(S))
@@ -374,8 +374,8 @@ begun(#s{} = S1) ->
         _ -> sderl_core_elect:orphan(S1)
     end.
 
-%% (Also to one that was removed, which may have booted with a launch configuration that does not
-%% have us: it would not say hello here, and nobody else may be left to tell it.)
+%% Removed members are asked, too. One may have booted with a launch configuration that does not
+%% have us: it would not say hello here, and nobody else may be left to tell it that it was removed.
 hello(N, #s{d = #d{mem = Mem}} = S) ->
     Told = is_known(N, S) orelse lists:member(N, sderl_membership:removed(Mem)),
     case Told andalso N =/= S#s.self of

@@ -37,9 +37,9 @@
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
-    %% Up to which epoch members that count may have been in other logs. (Else they were in this one
-    %% alone.)
-    came = #{} :: #{node() => epoch()},
+    %% The highest epoch in which each live member may have been in another log. A member without an
+    %% entry was only in this log.
+    elsewhere_until = #{} :: #{node() => epoch()},
     clashes = #{} :: #{term() => clash()},  % found at merges and not settled
     %% Clashes of its own names in the log that it had before the snapshot that is being installed.
     clashes_before = #{} :: #{term() => clash()},
@@ -157,15 +157,15 @@
 
 %% The requests of this node's clients: `sderl_core_clients`, `sderl_core_answer`.
 -record(clients, {
-    %% Waiting operations, the newest first; the list that is out under its number, and the last
-%% number.
+    %% Waiting operations, the newest first; the list that is out under its number; the last number.
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},
     number = 0 :: non_neg_integer(),
     resend = false :: boolean(),            % the list is out, and nobody has it now
-    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And
-    %% under which number it was out before, in a log that was left; whether it was decided as that.
-    abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
+    %% Epochs to whose coordinators the list that is out was sent: a batch that we lack may contain
+    %% it. `unknown`: a predecessor of this process may have sent it. `{left, N}`: it had number N
+    %% in a log that we left; `decided`: it was decided under that number.
+    in_doubt = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
     %% The batch that has the list, and its answers: told when that is committed.
     answers :: undefined | {non_neg_integer(), default | [term()]},
     %% Since when they wait; asked again with the next tick.
@@ -188,8 +188,9 @@
     %% The batch that is out; members that are owed the notice that theirs was committed.
     flight :: undefined | #flight{},
     owed = [] :: [node()],
-    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are
-    %% about went without acknowledging it. Ordered with the change of the component.
+    %% Operations of the batch that is out, or was last, whose answers are lost, because the home
+    %% that they concern left before it acknowledged the batch. Ordered with the change of the
+    %% component.
     unknown_answers = [] :: [{node(), integer(), pos_integer(), [pos_integer()]}],
     %% Members that get a snapshot (`sderl_core_snapshot`).
     snapshots = #{} :: #{node() => #sync{}},
@@ -229,9 +230,9 @@
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
     sessions = #{} :: #{node() => session()},
-    %% Exits of losers of clashes that live elsewhere than their home, until that counts after the
-    %% batch.
-    untold = [] :: [{Home :: node(), term()}],
+    %% Exit signals for losers of clashes whose home is another member; kept until that home is live
+    %% after the batch.
+    pending_exits = [] :: [{Home :: node(), term()}],
     highest = 0 :: integer(),       % the highest epoch counter heard of
 
     %% The others. `mute`: the library there said that it stops; `away`: this group's process did.
@@ -239,8 +240,8 @@
     broken = #{} :: #{node() => []},        % members whose link broke, and that said no hello since
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},   % members out of the component, and since when
-    groggy = [] :: [node()],        % after a pause: peers whose epochs have to be heard
-    groggy_since = 0 :: integer(),
+    unconfirmed = [] :: [node()],        % after a pause: peers whose epochs have to be heard
+    unconfirmed_since = 0 :: integer(),
     waiters = [] :: [{term(), [node()], integer()}],    % clients: for which members, until when
 
     %% Role: who is followed, and what is to be said to it.

@@ -13,7 +13,7 @@
 
 -doc "A member whose log ends there wants to join.".
 -spec join(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
-join(E, Num, N, #s{role = coord, groggy = [], d = #d{lineage = Mine}} = S) when E =< Mine ->
+join(E, Num, N, #s{role = coord, unconfirmed = [], d = #d{lineage = Mine}} = S) when E =< Mine ->
     #s{office = #office{offers = Offers} = Office, now = Now} = S,
     case is_member(N, S) of
         true ->
@@ -49,8 +49,8 @@ take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = 
         true -> S0;
         false ->
             S1 = S0#s{office = Office#office{offers = #{}}},
-            %% Members that still wait have said so again since: they answer each heartbeat so,
-            %% when two ticks have passed.
+            %% A member that still waits repeats its offer at each heartbeat, so older offers are
+            %% dropped.
             Recent = maps:filter(fun(_, {At, _}) -> Now - At =< ?OFFER_TICKS * T end, Offers),
             maps:fold(fun(N, {_, {E, Num}}, S) -> join(E, Num, N, S) end, S1,
                       maps:iterator(Recent, ordered))
@@ -122,9 +122,9 @@ set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
 
 -doc "A member has to catch up.".
 -spec set_aside(node(), #s{}) -> #s{}.
-%% (Not yet, where we were stopped: it may have gone on without us, and be asked whether it did. It
-%% says so again.)
-set_aside(_, #s{groggy = [_ | _]} = S) -> S;
+%% After a pause we wait: the member may have gone on without us, and has been asked whether it did.
+%% It says again that it lacks batches.
+set_aside(_, #s{unconfirmed = [_ | _]} = S) -> S;
 set_aside(N, S) -> sderl_core_snapshot:start([N], set_place(N, S)).
 
 -doc "A member says that it lacks a batch.".

@@ -88,7 +88,7 @@ home's acknowledgement, and a change of the membership for everybody's. So does 
 stopped: it may have applied a batch of a coordinator that the others follow no more.
 """.
 -spec at_once(#s{}) -> #s{}.
-at_once(#s{answer = applied, groggy = [],
+at_once(#s{answer = applied, unconfirmed = [],
            clients = #clients{answers = {_, default}, out = {_, List}} = Clients} = S) ->
     case lists:all(fun({_, Op}) -> sderl_op:name(Op) =/= none end, List) of
         true ->
@@ -127,12 +127,12 @@ certain(_, Op, {no, _} = A, S) ->
     end;
 certain(_, _, A, _) -> A.
 
-elsewhere(Op, #s{clients = #clients{abroad = Abroad}, self = Self, d = #d{lineage = E}}) ->
-    case {lists:delete(E, Abroad), sderl_op:registers(Op)} of
+elsewhere(Op, #s{clients = #clients{in_doubt = InDoubt}, self = Self, d = #d{lineage = E}}) ->
+    case {lists:delete(E, InDoubt), sderl_op:registers(Op)} of
         {[], _} -> false;
         {_, none} -> false;
         {_, _} when is_record(Op, ?RE_REGISTER) -> true;
-        {_, Pid} -> node(Pid) =/= Self orelse lists:member(decided, Abroad)
+        {_, Pid} -> node(Pid) =/= Self orelse lists:member(decided, InDoubt)
     end.
 
 -doc """
@@ -227,7 +227,7 @@ of our own shard it was not, as far as anybody will know, and is asked for again
 holds the name; of others its outcome is unknown.
 """.
 -spec leave_log(#s{}) -> #s{}.
-leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, self = Self,
+leave_log(#s{clients = #clients{out = {R, List}, in_doubt = [_ | _]} = Clients, self = Self,
              sessions = Sessions, d = #d{sid = Sid}} = S) ->
     case Sessions of
         %% Applied here, and not known to be on all members: what it did to others' names may be
@@ -245,11 +245,12 @@ leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, se
             Number = R + 1,
             Left = Clients#clients{predecessor = undefined, number = Number},
             Now = case Again of
-                [] -> Left#clients{out = undefined, abroad = []};
-                _ -> Left#clients{out = {Number, Again}, abroad = [{left, R} | Left#clients.abroad]}
+                [] -> Left#clients{out = undefined, in_doubt = []};
+                _ -> Left#clients{out = {Number, Again},
+                                  in_doubt = [{left, R} | Left#clients.in_doubt]}
             end,
             S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S),
-            %% (Whoever is started after us has to know that it was out under another number.)
+            %% A successor of this process must know that the list was out under another number.
             fx({outbox, {again, Number}, Again}, S1#s{clients = Now})
     end;
 leave_log(S) -> S.
@@ -260,10 +261,10 @@ this member in after it had left the log, then it is decided twice: what the sec
 may be so.
 """.
 -spec decided_before(node(), session() | undefined, #s{}) -> #s{}.
-decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{abroad = Abroad} = Clients,
+decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{in_doubt = InDoubt} = Clients,
                                      d = #d{sid = Sid}} = S) ->
-    case lists:member({left, R}, Abroad) of
-        true -> S#s{clients = Clients#clients{abroad = [decided | Abroad]}};
+    case lists:member({left, R}, InDoubt) of
+        true -> S#s{clients = Clients#clients{in_doubt = [decided | InDoubt]}};
         false -> S
     end;
 decided_before(_, _, S) -> S.
@@ -307,26 +308,26 @@ again_if_held(Op, _) -> Op.
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-%% (What the log of a learner has answered it came with its snapshot, and waited for the end of
-%% that.)
+%% What its log has answered to a learner came with the snapshot, and waited for the end of the
+%% snapshot.
 leave(Why,
       #s{self = Self, sessions = Sess, joining = #joining{session = {_, _, _} = Session} = Joining,
          d = #d{syncing = true}} = S) ->
     leave(Why,
           S#s{sessions = Sess#{Self => Session}, joining = Joining#joining{session = undefined}});
-leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessions = Sess,
+leave(Why, #s{self = Self, clients = #clients{out = Out, in_doubt = InDoubt}, sessions = Sess,
               d = #d{sid = Sid, lineage = E}} = S) ->
-    case {Out, Sess, lists:delete(E, Abroad)} of
+    case {Out, Sess, lists:delete(E, InDoubt)} of
         {undefined, _, _} -> left(Why, [], S);
         {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, [], reply(List, As, S));
-        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on
-        %% with it without us.)
+        %% The list is not in this log. It was also sent to a coordinator of another epoch, which
+        %% may have gone on with it without us.
         {{_, List}, _, [_ | _]} -> left_unsettled(Why, List, S);
         {{_, List}, _, _} -> left(Why, List, S)
     end.
 
-%% (This process may die in between, and its successor not know yet that it is out: it must find no
-%% list of which clients were told that it was not applied.)
+%% This process may die in between, before its successor knows that the member has left. The
+%% successor must find no list whose clients were told that it was not applied.
 left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
     #clients{queue = Queue, deferred = Deferred, number = Before} = Clients,
     Number = Before + 1,
@@ -340,7 +341,7 @@ left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
 %% And a batch that did reach us may have reached nobody else, as long as nobody has said that all
 %% have it: `yes` would be on this member alone.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
-left_out(Why, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
+left_out(Why, #s{clients = #clients{in_doubt = [_ | _], out = {R, List}}} = S) ->
     #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
     case Sess of
         #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(Why, S);
@@ -366,7 +367,7 @@ left_unsettled(Why, List, #s{self = Self, clients = #clients{answers = Mine} = C
         undefined -> {[], Settled}
     end,
     Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
-    %% (Who saw our predecessor die asks again, in this very step.)
+    %% Clients that saw our predecessor die ask again, in this very step.
     Told = Clients#clients{answers = undefined, predecessor = {answered, Replies}},
     left(Why, Refused, fx({replies, Replies}, S#s{clients = Told})).
 

@@ -13,8 +13,9 @@
 -spec elect(#s{}) -> #s{}.
 elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
          tick_ms = T, quorum = #quorum{ended = Ended}} = S) ->
-    %% (Who has left promises nothing. A member that stands with it again and again, without a
-    %% chance, has the promise of one that could be elected, and that waits as long.)
+    %% A member that has left promises nothing. A candidate that counts on it stands again and again
+    %% without a chance. The promise it holds of another member keeps that one, which could be
+    %% elected, waiting.
     Seen = sderl_core_role:in_order(
              [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S),
                    not is_map_key(N, Ended)], S),
@@ -62,7 +63,7 @@ is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = A
 candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
     {C, Self} = E = sderl_core_state:epoch(S0),
     #s{quorum = #quorum{ended = Ended}} = S0,
-    %% (Who waits for one that has left is overtaken by the next that stands.)
+    %% A candidate that waits for a member that has left is overtaken by the next candidate.
     Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0),
                 not is_map_key(N, Ended)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
@@ -87,7 +88,7 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
     S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
     Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
-    %% (Also to one that became a member where we have not heard of it.)
+    %% The candidate may have become a member where we have not heard of it: it gets a promise, too.
     case present(N, S) of
         false -> S;
         true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
@@ -97,7 +98,7 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
             send(N, {promised, E, Position, Items, said(Standing, Flags)}, S1)
     end.
 
-%% (A candidate that knows of no such voters takes it for one of an empty member.)
+%% A candidate that does not know this standing takes the vote for that of an empty member.
 said(learns, Flags) when not is_map_key(learns, Flags) -> partial;
 said(Standing, _) -> Standing.
 
@@ -135,13 +136,14 @@ maybe_finish(S) -> S.
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A,
           tick_ms = T} = S) ->
-    %% (A promise is good for a time: who gave it may have come back empty since.)
+    %% A promise holds for a time only: its member may have come back empty since.
     Enough = sderl_core_quorum:is_enough(voters(J), maps:keys(J), S),
     case Enough andalso Now - At =< A + T of
         true -> lead_or_hand_over(S);
         false ->
-            %% (The coordinator that fell silent is not waited for. It may have left by a batch that
-            %% we do not know to be committed: it says so when it is asked, and to no candidate.)
+            %% The coordinator that fell silent is not waited for. It may have left by a batch of
+            %% which we do not know that it is committed: it says so when it is asked, but answers
+            %% no candidate.
             Silent = [N || N <- sderl_core_quorum:missing(maps:keys(J), S), present(N, S)],
             lists:foldl(fun sderl_core_state:ask/2,
                         fx({wake, T}, sderl_core_role:withdraw(pass_on(S#s{highest = C}))), Silent)
@@ -215,7 +217,7 @@ lead_applied(Max, Items, J, S0) ->
 
 lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
                        d = #d{lineage = Lin, history = H, recovered = Recovered}} = S) ->
-    %% (The homes of names in a batch are told by the membership before it.)
+    %% The homes of names in a batch follow from the membership before that batch.
     Least = case Items =:= [] orelse Recovered of true -> Max; false -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Standing} <- J,
                    N =:= Self orelse

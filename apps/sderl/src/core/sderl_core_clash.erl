@@ -20,7 +20,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, effects_outside/3, tell/3]).
--export([note_untold/3, forget_told/2, tell_outside/3, came_back/3]).
+-export([note_pending_exits/3, forget_told/2, tell_outside/3, came_back/3]).
 -export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, won/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
@@ -176,30 +176,31 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
 A clash is settled: every member notes the exits of losers that live elsewhere, as another one may
 coordinate when a home that goes without having the batch is back.
 """.
--spec note_untold(term(), [term()], #s{}) -> #s{}.
-note_untold(Name, Fx, #s{self = Self, untold = Untold, d = #d{clashes = Clashes}} = S) ->
+-spec note_pending_exits(term(), [term()], #s{}) -> #s{}.
+note_pending_exits(Name, Fx, #s{self = Self, pending_exits = Exits,
+                                d = #d{clashes = Clashes}} = S) ->
     case Clashes of
-        #{Name := Clash} -> S#s{untold = effects_outside(Self, Fx, Clash) ++ Untold};
+        #{Name := Clash} -> S#s{pending_exits = effects_outside(Self, Fx, Clash) ++ Exits};
         _ -> S
     end.
 
 -doc "Of those that were noted before the last batch: a home that counts now has it, and tells.".
 -spec forget_told([{node(), term()}], #s{}) -> #s{}.
 forget_told([], S) -> S;
-forget_told(Before, #s{untold = Untold, d = #d{view = V}} = S) ->
+forget_told(Before, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
     Told = [Noted || {Home, _} = Noted <- Before, maps:get(Home, V, none) =:= live],
-    S#s{untold = Untold -- Told}.
+    S#s{pending_exits = Exits -- Told}.
 
 -doc """
 The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home
 that went without having the batch brings the loser back, to clash again: it is waited for.
 """.
 -spec tell_outside(node(), term(), #s{}) -> #s{}.
-tell_outside(Home, Effect, #s{untold = Untold, d = #d{view = V}} = S) ->
-    Others = lists:delete({Home, Effect}, Untold),
+tell_outside(Home, Effect, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
+    Others = lists:delete({Home, Effect}, Exits),
     case V of
-        #{Home := live} -> fx({clash_effects, [Effect]}, S#s{untold = Others});
-        _ -> S#s{untold = [{Home, Effect} | Others]}
+        #{Home := live} -> fx({clash_effects, [Effect]}, S#s{pending_exits = Others});
+        _ -> S#s{pending_exits = [{Home, Effect} | Others]}
     end.
 
 -doc """
@@ -207,10 +208,10 @@ That home is there again. In another life it knows nothing of the losers, and br
 what it would have told them.
 """.
 -spec came_back(node(), IsEmpty :: boolean(), #s{}) -> #s{}.
-came_back(_, _, #s{untold = []} = S) -> S;
-came_back(N, IsEmpty, #s{untold = Untold} = S0) ->
-    {Its, Others} = lists:partition(fun({Home, _}) -> Home =:= N end, Untold),
-    S = S0#s{untold = Others},
+came_back(_, _, #s{pending_exits = []} = S) -> S;
+came_back(N, IsEmpty, #s{pending_exits = Exits} = S0) ->
+    {Its, Others} = lists:partition(fun({Home, _}) -> Home =:= N end, Exits),
+    S = S0#s{pending_exits = Others},
     case [Effect || {_, Effect} <- Its] of
         [_ | _] = Effects when IsEmpty -> fx({clash_effects, Effects}, S);
         _ -> S

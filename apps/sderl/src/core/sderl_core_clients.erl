@@ -19,12 +19,12 @@ clients ask again. If it was out under another number before (`sderl_core_answer
 may have been decided as that since: what the answer denies may be so.
 """.
 -spec restore(undefined | {list_number(), [{term(), sderl_core:op()}]}, #s{}) -> #s{}.
-restore(undefined, S) -> S#s{clients = #clients{resend = true, abroad = [unknown]}};
+restore(undefined, S) -> S#s{clients = #clients{resend = true, in_doubt = [unknown]}};
 restore({{again, Number}, List}, S) -> restored(Number, List, [unknown, decided], S);
 restore({Number, List}, S) -> restored(Number, List, [unknown], S).
 
-restored(Number, List, Abroad, S) ->
-    Clients = #clients{resend = true, abroad = Abroad, number = Number},
+restored(Number, List, InDoubt, S) ->
+    Clients = #clients{resend = true, in_doubt = InDoubt, number = Number},
     case List of
         [] -> S#s{clients = Clients};
         _ -> S#s{clients = Clients#clients{out = {Number, List}, predecessor = {asked, List}}}
@@ -101,7 +101,7 @@ next_list(#s{clients = #clients{out = undefined, queue = Queue, number = Before}
                                        number = Number,
                                        out = {Number, List},
                                        resend = false,
-                                       abroad = []}},
+                                       in_doubt = []}},
     {list(Number, List, S1), fx({outbox, Number, List}, S1)};
 next_list(#s{clients = #clients{out = {Number, List}, resend = true} = Clients} = S) ->
     {list(Number, List, S), S#s{clients = Clients#clients{resend = false}}};
@@ -112,8 +112,8 @@ list(Number, Asked, #s{self = Self, d = #d{sid = Sid}}) ->
 
 -doc "A coordinator of this epoch has the list that is out.".
 -spec sent_to(epoch(), #s{}) -> #s{}.
-sent_to(E, #s{clients = #clients{abroad = Abroad} = Clients} = S) ->
-    S#s{clients = Clients#clients{abroad = [E | lists:delete(E, Abroad)]}}.
+sent_to(E, #s{clients = #clients{in_doubt = InDoubt} = Clients} = S) ->
+    S#s{clients = Clients#clients{in_doubt = [E | lists:delete(E, InDoubt)]}}.
 
 -doc "There is a new coordinator: what is not answered goes to it, under its old number.".
 -spec resend(#s{}) -> #s{}.
@@ -126,11 +126,11 @@ may be in a batch that the majority goes on with.
 """.
 -spec let_go(#s{}) -> #s{}.
 let_go(#s{clients = Clients} = S) ->
-    #clients{queue = Queue, out = Out, number = Before, abroad = Abroad} = Clients,
+    #clients{queue = Queue, out = Out, number = Before, in_doubt = InDoubt} = Clients,
     #clients{deferred = Deferred} = Clients,
     {Sent, Unsent} = case Out of
         undefined -> {[], []};
-        {_, List} when Abroad =:= [] -> {[], List};
+        {_, List} when InDoubt =:= [] -> {[], List};
         {_, List} -> {List, []}
     end,
     Waiting = Unsent ++ [{F, Op} || {_, F, Op} <- Deferred] ++ Queue,
@@ -140,8 +140,8 @@ let_go(#s{clients = Clients} = S) ->
     %% answered, or they would ask again what may have been applied; one that was not sent before
     %% they are, or it would be sent.
     Told = fx({replies, [{F, unknown} || {F, _} <- Sent, F =/= none]}, S),
-    %% (A successor of this process finds no list, also not one whose operations wait to be asked
-    %% again.)
+    %% A successor of this process must find no list, not even one whose operations wait to be asked
+    %% again.
     Number = Before + 1,
     Left = fx({outbox, Number, []}, Told#s{clients = #clients{queue = Own,
                                                               number = Number,

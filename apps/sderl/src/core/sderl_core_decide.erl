@@ -49,7 +49,7 @@ batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
 batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unknown} = Office,
                      d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes])),
-    %% (Who went again before that was ordered has no names brought home.)
+    %% A member that went again before this was ordered gets no names brought home.
     Live = [N || N <- lists:usort(lists:append([Ns || #change_view{live = Ns} <- Changes])),
                  maps:get(N, D#d.view, none) =:= live],
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
@@ -280,16 +280,17 @@ is_older(?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions
 
 %% Whether a member may have been in that epoch: one of this log, or not above that of the log that
 %% it came from.
-may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History, came = Came}) ->
+may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History,
+                                    elsewhere_until = Until}) ->
     case V of
         #{N := {From, _}} when Epoch =< From -> true;
-        #{N := live} when Epoch =< map_get(N, Came) -> true;
+        #{N := live} when Epoch =< map_get(N, Until) -> true;
         _ -> Epoch =:= Lineage orelse lists:keymember(Epoch, 1, History)
     end.
 
 %% The same where our own log has such names of the member that brings its shard: it was removed
 %% here, or on the side of another that came first. The last piece says since when it is a member.
-%% (Of epochs after that of its own log it can say nothing.) And a process of its own has the name
+%% It can say nothing of epochs after that of its own log. And a process of its own has the name
 %% that it says.
 disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
@@ -342,7 +343,7 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
     case kept(Name, C) of
         ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
         %% Its home has the row in its table, and beside another in a clash of the log that it left.
-        %% (Should ours have gone since, it has the name when that clash is settled.)
+        %% Should our row have gone since, theirs has the name when that clash is settled.
         _ when Beside -> {Kept, C, S};
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,

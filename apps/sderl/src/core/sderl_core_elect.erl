@@ -25,14 +25,14 @@ wake(S) -> S.
 %% ---------------------------------------------------------------- takeover
 
 -spec orphan(#s{}) -> #s{}.
-%% (One that the majority has not removed for certain has a say yet.)
+%% A member still votes as long as it is not certain that a majority has removed it.
 orphan(#s{leaving = removed, mode = majority, num = Num, committed = C} = S) when C < Num ->
     sderl_core_role:step_down(S);
 orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
 orphan(S) -> elect(sderl_core_role:step_down(S)).
 
 -spec elect(#s{}) -> #s{}.
-elect(#s{groggy = [_ | _]} = S) -> S;
+elect(#s{unconfirmed = [_ | _]} = S) -> S;
 elect(#s{election = #election{not_before = At}, now = Now} = S) when Now < At -> S;
 elect(#s{role = orphan, mode = majority} = S) -> sderl_core_ballot:elect(S);
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
@@ -214,8 +214,8 @@ is_outnumbered(#s{cand = Candidate, self = Self} = S) ->
 
 take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     Max = lists:max([N || _ := {N, _} <- J]),
-    %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it
-    %% is of no use to those who lack it.)
+    %% A member that got there by a snapshot has the rows of the last batch, but not the batch, so
+    %% it cannot send the batch to those that lack it.
     {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
     Useless = Items =:= [] orelse sderl_core_view:drops(Self, Items),
     case Max > Mine + 1 orelse (Max > Mine andalso Useless) of
@@ -286,7 +286,7 @@ lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 -doc "Nobody took this member in.".
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = joining, lead = Self, self = Self, joining = Joining} = S) ->
-    %% (Where our shard was brought, our own list that waits here went under another number since.)
+    %% If our shard was brought, our own list that waits here was sent under another number since.
     Coordinator = S#s{role = coord, joining = Joining#joining{to = undefined}},
     sderl_core_write:reorder(sderl_core_clients:resend(Coordinator));
 resume(#s{role = joining, joining = Joining} = S) ->
@@ -300,7 +300,8 @@ here, it goes to another that called it meanwhile. To that one the same may have
 -spec resume_elsewhere(#s{}) -> #s{}.
 resume_elsewhere(#s{joining = #joining{to = {To, _, _}}} = S0) ->
     case resume(S0) of
-        #s{role = coord, groggy = [], peers = P, now = Now, tick_ms = T, d = #d{lineage = E}} = S ->
+        #s{role = coord, unconfirmed = [], peers = P, now = Now, tick_ms = T,
+           d = #d{lineage = E}} = S ->
             Calling = [{Theirs, N}
                        || N := #peer{lead = Lead, said = At, epoch = Theirs} <- P,
                           Lead =:= N, N =/= To, Theirs > E, Now - At =< 2 * T],

@@ -38,9 +38,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
             end;
         #{N := live} -> S;
         %% Rule 35: only its link was gone, and in a majority group it was set aside for that; or it
-        %% was away in the election.
-        %% (Not one that came back empty: it would see itself among the live ones, and vote too
-        %% early.)
+        %% was away in the election. A member that came back empty is excepted: it would see itself
+        %% among the live ones, and vote too early.
         #{N := {_, _}} when Nearly, not Newcomer ->
             S1 = sderl_core_view:change_view(V#{N := live}, [], S),
             S2 = lead_once_more(N, map_get(lineage, Info), S1),

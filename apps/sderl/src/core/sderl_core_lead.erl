@@ -23,12 +23,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     #s{self = Self, now = Now, d = D, joining = Joining, office = Office} = S0,
     #d{view = V, mem = Mem, lineage = Old, history = H} = D,
     Majority = S0#s.mode =:= majority,
-    %% (In a majority group nobody leads so while any member has a whole table.)
+    %% In a majority group nobody with an incomplete table leads while any member has a whole one.
     Syncing = D#d.syncing andalso not Majority,
     Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse is_lost(N, S0)],
     Place = fun
-        %% It brings its shard, of which our log has not all. (It may lack the last batch, which
-        %% began that.)
+        %% It brings its shard, of which our log has not all. It may lack the last batch, which
+        %% began that.
         (_, {partial, _} = At) -> At;
         (N, At) ->
             case lists:member(N, Joined) of
@@ -52,24 +52,26 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
               cand = undefined,
               election = sderl_core_role:elected(S0#s.election),
               office = Office#office{unknown_answers = Unknown},
-              %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
+              %% These rows came with a snapshot that ended early: they belong to no log that goes
+              %% on.
               joining = Joining#joining{session = undefined, shard = []},
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
                       recovered = false, clashes = Clashes, clashes_before = #{}}},
     Info = (sderl_core_role:lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
-    %% A component drops names whose home left (rule 15), including departures that the last
-    %% coordinator saw but died before ordering.
-    %% (Where we go by that batch all must know that it is committed, to choose another.)
+    %% If we leave by that batch, all members must know that it is committed, to choose another
+    %% coordinator.
     Flight = #flight{num = Max,
                      wait = Others,
                      since = Now,
                      then = [{left, [Self]} || S0#s.leaving =/= undefined],
                      origins = origins(Items, S0)},
-    %% (A table that is not whole may have names, of the log before, whose home the log that it was
-    %% to become has removed, and what these became we do not know. They are no names of processes
-    %% outside.)
+    %% An incomplete table may have names of the log before, whose home was removed in the log that
+    %% the snapshot was bringing. What became of them we do not know. They are not names of
+    %% processes outside the group.
     Homes = case Syncing of true -> maps:keys(Mem); false -> sderl_membership:members(Mem) end,
+    %% A component drops names whose home left (rule 15), including departures that the last
+    %% coordinator saw but died before ordering.
     Gone = #change_view{drops = lists:sort(Homes) -- maps:keys(View), live = []},
     S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
     S4 = event(coordinator_changed,

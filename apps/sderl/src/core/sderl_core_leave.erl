@@ -33,8 +33,8 @@ left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num ->
 left(S) -> S.
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
-%% (Nobody is left to say that all have the batch by which we go: we had promised to follow
-%% another.)
+%% Nobody is left to say that all have the batch by which we leave, because we had promised to
+%% follow another coordinator.
 gone(Why, Mem, N, #s{leaving = L, role = Role, mode = Mode} = S) when L =/= undefined ->
     TellerIn = sderl_membership:is_member(N, Mem),
     case Role =:= orphan andalso (TellerIn orelse sderl_core_quorum:may_go(S)) of
@@ -52,7 +52,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     TellerIn = sderl_membership:is_member(N, Mem),
     case sderl_membership:is_member(Self, M) of
         true -> sderl_core_peers:mem(Mem, N, count_out(N, Mem, S));
-        %% (Who tells this may have gone by a batch that a majority does not have.)
+        %% The member that says so may itself have left by a batch that a majority does not have.
         false when S#s.mode =:= majority, not TellerIn -> count_out(N, Mem, S);
         false ->
             case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
@@ -98,8 +98,8 @@ in_order(Op, Teller,
          #s{role = R, self = Self, mode = Mode, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
     Asked = sderl_core_clients:is_asked(none, S),
-    %% (In a majority group also one that stands for election, or waits to be taken in: it would for
-    %% ever.)
+    %% In a majority group a candidate, or a member that waits to be taken in, is alone, too: it
+    %% would wait for ever.
     Alone = R =:= orphan orelse (Mode =:= majority andalso (R =:= candidate orelse R =:= joining)),
     Left = Alone andalso
         (Syncing orelse lists:member(Teller, Others) orelse follows_later(Teller, S)),

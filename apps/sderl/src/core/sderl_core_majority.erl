@@ -13,7 +13,7 @@
 -doc "What a member of a majority group looks at with every tick, before its role does.".
 -spec tick(#s{}) -> #s{}.
 tick(#s{mode = available} = S) -> S;
-tick(#s{groggy = [_ | _]} = S) -> S;
+tick(#s{unconfirmed = [_ | _]} = S) -> S;
 tick(S) -> watch(free_names(hold_office(S))).
 
 %% A coordinator that hears less than a majority is none any more, nor one that hears them and
@@ -68,7 +68,7 @@ slow(#s{office = #office{flight = #flight{wait = [_ | _] = Wait, since = At}}, n
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
     View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
     case View =:= V orelse sderl_core_quorum:decides(S#s{d = (S#s.d)#d{view = View}}) of
-        %% (Those that the batch removed may have gone without a word.)
+        %% Members that the batch removed may have gone without a word.
         true when View =:= V -> sderl_core_write:reorder(S);
         true -> sderl_core_write:reorder(sderl_core_view:change_view(View, [], S));
         false -> S

@@ -87,7 +87,8 @@ change(Answer, Mem, #c{mem = Mem0} = C) ->
 -spec keeps_majority(sderl_membership:t(), sderl_core_overlay:overlay()) -> boolean().
 keeps_majority(_, #c{mode = available}) -> true;
 keeps_majority(Mem, #c{mem = Mem}) -> true;
-%% (Who is removed and added again in one batch has no place in the component when it is applied.)
+%% A node that is removed and added again in one batch has no place in the component when the batch
+%% is applied.
 keeps_majority(Mem, #c{view = V, was = Was}) ->
     Live = #{N => [] || N := live <- V, maps:get(N, Mem, none) =:= maps:get(N, Was, none)},
     sderl_membership:is_majority(Live, Mem).

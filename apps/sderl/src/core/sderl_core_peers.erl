@@ -31,36 +31,36 @@ look(S) -> S.
 
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now} = S0) ->
-    S = groggy_tick(count_down(S0#s{last_tick = Now})),
+    S = unconfirmed_tick(count_down(S0#s{last_tick = Now})),
     Looked = hellos(role_tick(sderl_core_majority:tick(S))),
     sderl_core_answer:requeue(sderl_core_view:waiters(Looked)).
 
 late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
         election = Election} = S0) ->
     Waiting = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
-    %% (Who has not answered when we are late again owes two answers, of which the first says
-    %% nothing any more.)
+    %% A peer that still owes us an answer when we are late again will send two; the first is stale.
     Asked = maps:keys(P),
-    S1 = S0#s{groggy = Asked ++ [N || N <- S0#s.groggy, is_map_key(N, P)],
-              groggy_since = Now,
+    S1 = S0#s{unconfirmed = Asked ++ [N || N <- S0#s.unconfirmed, is_map_key(N, P)],
+              unconfirmed_since = Now,
               lead_heard = Now,
               election = Election#election{orphan_since = Now},
               office = Office#office{flight = Waiting},
-              %% (What a majority group promised is good for a time, whatever its candidate does in
-              %% it.)
+              %% A promise in a majority group holds for a fixed time, even if its candidate is
+              %% stopped.
               cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
     lists:foldl(fun(N, S) -> send(N, query, S) end, S1, Asked).
 
-groggy_tick(#s{groggy = [_ | _] = Silent, groggy_since = G, now = Now, aside_ms = A} = S)
+unconfirmed_tick(#s{unconfirmed = [_ | _] = Silent, unconfirmed_since = G, now = Now,
+                    aside_ms = A} = S)
   when Now - G > A ->
-    awake(Silent, sderl_core_write:wait_again(Silent, S#s{groggy = []}));
-groggy_tick(S) -> S.
+    awake(Silent, sderl_core_write:wait_again(Silent, S#s{unconfirmed = []}));
+unconfirmed_tick(S) -> S.
 
 awake(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
-%% (A higher epoch was heard of since this one began, and who promised it may have said here that it
-%% follows us before that: only its promise of another one shows. Whoever leads says no to that. And
-%% who has not answered may have gone where it heard another answer to what it asked here.)
+%% A higher epoch was seen since this one began. A member that promised it may have said earlier
+%% that it follows us; only its promise shows that it does not. A leader would refuse to promise.
+%% And a silent peer may have followed another coordinator, which answered what it had asked us.
 awake(Silent, #s{role = coord, mode = available, highest = Highest,
                  d = #d{lineage = {C, _}, view = V}} = S)
   when C >= 0 ->
@@ -76,19 +76,19 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
           joining = #joining{to = To}} = S) ->
     Silent = fun(N) ->
         case P of
-            %% (The process that we gave ourselves up to may be no more, moved to another group,
-            %% say.)
+            %% The process to which we gave up our component may have ended, or its node may have
+            %% moved to another group.
             #{N := #peer{heard = At}} when R =:= joining, element(1, To) =:= N -> Now - At > 2 * T;
             #{N := #peer{heard = At}} -> R =:= coord andalso Now - At > A;
             _ -> true
         end
     end,
-    %% (Also one that an uncommitted batch removes: that it has left may be all that the batch waits
-    %% for.)
+    %% A member that an uncommitted batch removes is asked, too: the batch may wait only for the
+    %% answer that it has left.
     Asked = [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_core_state:is_known(N, S)],
     lists:foldl(fun sderl_core_state:ask/2, S, Asked).
 
-role_tick(#s{groggy = [_ | _]} = S) -> S;
+role_tick(#s{unconfirmed = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
     S1 = prune(forget(slow(sderl_core_role:heartbeat(S)))),
     sderl_core_merge:tick(sderl_core_snapshot:tick(S1));
@@ -100,7 +100,8 @@ role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms =
 role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S)
   when Now - At > A ->
     sderl_core_elect:finish(S#s{cand = C#cand{wait = []}});
-%% (One that has left answers no candidate, and says so when it is asked who it is.)
+%% A member that has left answers no candidate, but says that it has left when it is asked who it
+%% is.
 role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) ->
     lists:foldl(fun sderl_core_state:ask/2, S, Wait);
 role_tick(#s{role = orphan} = S0) ->
@@ -131,8 +132,8 @@ ask_some(#s{peers = P, election = #election{asked = Last} = Election, self = Sel
             lists:foldl(fun sderl_core_state:ask/2, Asked, Next)
     end.
 
-%% A node that is no member any more, as we have heard since, takes nobody in. (One that goes on
-%% with its heartbeats was added where we have not heard of it: that comes with the snapshot.)
+%% A node that is no member any more, as we have heard since, takes nobody in. If it goes on with
+%% its heartbeats, it was added where we have not heard of it: the snapshot will tell us.
 is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     Talks = case P of
         #{To := #peer{heard = At}} -> Now - At =< 2 * T;
@@ -151,7 +152,7 @@ slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num 
     Hung = sderl_core_elect:hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
     case Outnumbered andalso Now - At =< A + sderl_core_elect:lone_ms(S) of
-        %% (Those that the batch removed may have gone without a word.)
+        %% Members that the batch removed may have gone without a word.
         _ when Silent =:= [] -> sderl_core_write:reorder(forsake(W, S));
         true -> S;
         false ->
@@ -202,8 +203,8 @@ seconds(#s{now = Now, clock = Clock}) -> (Now + Clock) div 1000.
 %% ------------------------------------------------------------ links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-%% (A majority group cannot know whether it is the node or the link: names stay until their lease is
-%% over.)
+%% A majority group cannot know whether the node or the link is lost, so names stay until their
+%% lease is over.
 lost(N, #s{mode = majority} = S) -> lost(N, keep, S);
 lost(N, S) -> lost(N, drop, S).
 
@@ -216,12 +217,13 @@ ended(_, S) -> S.
 -spec away(node(), #s{}) -> #s{}.
 away(N, S) -> lost(N, keep, S).
 
-lost(N, Names, #s{groggy = G, office = #office{held = Held} = Office} = S0) ->
-    S1 = S0#s{groggy = [M || M <- G, M =/= N], office = Office#office{held = maps:remove(N, Held)}},
+lost(N, Names, #s{unconfirmed = G, office = #office{held = Held} = Office} = S0) ->
+    S1 = S0#s{unconfirmed = [M || M <- G, M =/= N],
+              office = Office#office{held = maps:remove(N, Held)}},
     Left = sderl_core_merge:forget_join(N, sderl_core_merge:forget_offer(N, S1)),
     S2 = sderl_core_snapshot:stop(N, Left),
     S3 = lost_as(N, Names, S2),
-    case G =/= [] andalso S3#s.groggy =:= [] of
+    case G =/= [] andalso S3#s.unconfirmed =:= [] of
         true -> awake([], S3);
         false -> S3
     end.
@@ -266,7 +268,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
             case lists:member(Change, Changes) of
                 true -> S;
                 false ->
-                    %% (That a forgotten node returns is no difference.)
+                    %% The return of a forgotten node is not a difference of configurations.
                     Known = sderl_membership:members(Mine) ++ sderl_membership:forgotten(Mine),
                     Diff = {sderl_membership:members(Merged) -- Known,
                             sderl_membership:members(Mine) -- sderl_membership:members(Merged)},
@@ -291,7 +293,7 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
         true -> send(N, {gap, E, S#s.num}, S);
         false -> send(N, {hb_ack, E, lists:sort(maps:keys(S#s.linked))}, S)
     end;
-%% (In a majority group it need not be the coordinator of our log.)
+%% In a majority group the sender need not be the coordinator of our log.
 hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was},
                  d = #d{lineage = Lin}} = S)
   when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_role:withdraw(S));
@@ -306,8 +308,8 @@ hb(E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {low, Mine, L}, introduced(N, heard(E, S)));
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
     send(N, sderl_core_state:hello_msg(S), S);
-hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_join:give_up(N, E, S);
-hb(E, _, N, #s{role = coord, groggy = []} = S) -> sderl_core_join:give_up(N, E, S);
+hb(E, _, N, #s{role = orphan, unconfirmed = []} = S) -> sderl_core_join:give_up(N, E, S);
+hb(E, _, N, #s{role = coord, unconfirmed = []} = S) -> sderl_core_join:give_up(N, E, S);
 %% A majority promised that epoch: ours has ended, and our coordinator does not know it yet.
 hb(E, _, N, #s{mode = majority, role = follower, lead = L} = S) when L =/= N ->
     sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
@@ -369,15 +371,15 @@ heard_at(_, _, _, S) -> S.
 %% Our heartbeat met a higher promise. Its coordinator will probe us; one that promised a
 %% candidate that came to nothing follows nobody, and only a higher epoch gets it back.
 -spec low(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} = S0)
+low(E, L, N, #s{role = coord, self = Self, unconfirmed = [], d = #d{lineage = Mine}} = S0)
   when E > Mine ->
-    %% (Whoever it is, it is not waiting to be taken in by us any more.)
+    %% Whoever it is, it no longer waits to be taken in by us.
     #s{peers = P} = S1 = heard(E, sderl_core_merge:forget_offer(N, S0)),
     S = S1#s{peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
-            %% (It has the log of what ran before we booted, and will lead that, or follow who
-            %% does.)
+            %% It has the log of the group that ran before we booted, and will lead it, or follow
+            %% its coordinator.
             case sderl_core_view:unmet(S) of
                 true -> S;
                 false -> sderl_core_elect:candidate(sderl_core_role:leave_office(S))
@@ -398,7 +400,8 @@ low(E, L, N, #s{role = joining, joining = #joining{to = {To, Offered, _}}, self 
 low(_, _, _, S) -> S.
 
 -spec found(node(), epoch(), node(), #s{}) -> #s{}.
-found(C, E, N, #s{role = coord, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
+found(C, E, N, #s{role = coord, unconfirmed = G, d = #d{lineage = Mine, view = V}} = S)
+  when E > Mine ->
     case {present(C, S), V} of
         {true, _} -> sderl_core_join:give_up(C, E, S);
         %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told
@@ -424,20 +427,21 @@ follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E 
 follow(_, _, _, S) -> S.
 
 -spec state(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-state(E, L, N, #s{groggy = G} = S0) ->
-    S1 = heard(E, S0#s{groggy = lists:delete(N, G)}),
+state(E, L, N, #s{unconfirmed = G} = S0) ->
+    S1 = heard(E, S0#s{unconfirmed = lists:delete(N, G)}),
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
     case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self
          andalso is_map_key(N, V) of
-        true -> ruled(true, E, L, N, S1#s{groggy = []});
-        false when G =/= [], S1#s.groggy =:= [] -> awake([], S1);
+        true -> ruled(true, E, L, N, S1#s{unconfirmed = []});
+        false when G =/= [], S1#s.unconfirmed =:= [] -> awake([], S1);
         false -> S1
     end.
 
 -spec dropped(epoch(), node(), #s{}) -> #s{}.
-dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
+dropped(E, N, #s{role = orphan, unconfirmed = [], d = #d{lineage = E, epoch = E}} = S) ->
     sderl_core_join:give_up(N, E, S);
-dropped(E, N, #s{role = follower, lead = N, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
+dropped(E, N, #s{role = follower, lead = N, unconfirmed = [],
+                 d = #d{lineage = E, epoch = E}} = S) ->
     sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 dropped(_, _, S) -> S.
 

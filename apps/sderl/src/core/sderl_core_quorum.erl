@@ -125,8 +125,8 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
-            %% (One after the other they could not go: who is left may be no majority with those
-            %% that are still to go.)
+            %% They are removed together. Removed one after the other, those that are left might be
+            %% no majority while others are still to go.
             Left = maps:merge(maps:filter(fun(_, How) -> How =/= agreed end, Without), Own),
             Change = #merge_membership{membership = maps:merge(Mine, Left), from = N},
             case sderl_core_state:is_ordered(merge_membership, S) of

@@ -72,8 +72,8 @@ in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
-    %% (A successor that the last batch removes leads to that batch, and goes: it has no place with
-    %% the others.)
+    %% A successor that the last batch removes leads until that batch is committed, and leaves: it
+    %% has no place among the others.
     #{prev => D#d.lineage,
       history => D#d.history,
       view => maps:with(sderl_membership:members(Mem), V),

@@ -18,9 +18,9 @@
 -spec decided(Name :: term(), sderl_row:t(), sderl_row:t(), Keep :: pid() | none,
               Effects :: [term()], sderl_core_overlay:overlay(), #s{}) ->
     {clashes(), sderl_core_overlay:overlay()}.
-%% The winner gets a new version, above both: a token of either process is below it. No row changes
-%% yet: its home is to have that version before anybody reads it. It is in our row, whoever won: the
-%% table has our former version, and nobody else has theirs.
+%% The winner gets a version above both rows, so tokens of either process are lower. No row changes
+%% yet: the winner's home must have the version before anybody reads it. We keep the version in our
+%% row, whoever won, because nobody else has theirs.
 decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
     case replaced(Name, A, B, C) of
         false ->

@@ -59,7 +59,8 @@ is_learner(N, #s{office = #office{snapshots = Snapshots}}) -> is_map_key(N, Snap
 -spec acknowledged(node(), non_neg_integer(), #s{}) -> #s{}.
 acknowledged(N, Num, #s{office = #office{snapshots = Snapshots}} = S) ->
     case Snapshots of
-        %% (One of before may come late: what the snapshot brought is acknowledged with its end.)
+        %% An older acknowledgement may come late: what the snapshot brought is acknowledged with
+        %% its end.
         #{N := #sync{acked = Was} = Sync} ->
             set_snapshots(Snapshots#{N := Sync#sync{acked = max(Num, Was)}}, S);
         _ -> S
@@ -136,7 +137,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
         sync = Id,
         num = Num,
         last = [],
-        untold = [],
+        pending_exits = [],
         committed = 0,
         sessions = Sessions,
         joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},
@@ -144,7 +145,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
         ack = undefined,
         booting = false,
         d = D#d{epoch = E, lineage = E, history = H, view = V,
-                came = maps:map(fun(_, _) -> E end, V), clashes = Clashes,
+                elsewhere_until = maps:map(fun(_, _) -> E end, V), clashes = Clashes,
                 clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                 before = maps:get(before, Info, undefined), founding = false, recovered = false}
     },

@@ -20,8 +20,8 @@ change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
     Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    %% (In the one log of a majority group the answer stands, and the home takes it over when it is
-    %% back.)
+    %% A majority group has one log: the answer stands there, and the home takes it over when it is
+    %% back.
     Unknown = case S0#s.mode of
         available -> sderl_core_answer:unknown_answers(Last, Went);
         majority -> []
@@ -90,12 +90,12 @@ unmet(#s{self = Self, linked = L, peers = P, now = Now, election = #election{orp
 %% A membership that came with a snapshot rather than in a batch.
 -spec membership(sderl_membership:t(), #s{}) -> #s{}.
 membership(Mem, S0) ->
-    %% (Or the batch that came with it said that the group was deleted.)
+    %% The batch that came with it may also have deleted the group.
     case new_mem(Mem, S0) of
         #s{leaving = undefined} = S -> S;
         #s{leaving = Why, self = Self, mode = Mode, d = #d{before = Before}} = S ->
             case sderl_membership:is_member(Self, Mem) of
-                %% (It has a say in that, until the majority has it.)
+                %% It still votes on its own removal until a majority has it.
                 false when Mode =:= majority, Before =/= undefined -> S;
                 _ -> sderl_core_answer:left_out(Why, S)
             end
@@ -107,13 +107,14 @@ new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
 new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
     Was = sderl_membership:members(Old),
     Is = sderl_membership:members(Mem),
-    %% (The batch is not committed yet: the coordinator has to tell who goes, and to be told.)
+    %% The batch is not committed yet: the coordinator still exchanges messages with members that
+    %% leave.
     Peers = case S0 of
         #s{role = coord} -> S0#s.peers;
         #s{mode = majority} -> S0#s.peers;
         _ -> maps:with([S0#s.lead | Is], S0#s.peers)
     end,
-    %% (A batch may change it more than once.)
+    %% A batch may change the membership more than once.
     Before = case S0#s.mode of
         majority when D#d.before =:= undefined -> Old;
         majority -> D#d.before;

@@ -24,7 +24,7 @@
 %% At the end of every step: send what there is, in one message where an acknowledgement goes
 %% the same way.
 -spec flush(#s{}) -> #s{}.
-flush(#s{groggy = [_ | _]} = S) -> S;
+flush(#s{unconfirmed = [_ | _]} = S) -> S;
 flush(S0) ->
     {List, S1} = sderl_core_clients:next_list(S0),
     case S1 of
@@ -55,7 +55,8 @@ batch(E, _, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {refused, Mine, L}, S);
 batch(_, _, _, _, _, S) -> S.
 
-%% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
+%% Our committed number never exceeds the last batch that we have: a member that lags may become the
+%% coordinator of one side of a split.
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
 committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S)
   when Before =/= undefined; not Votes ->
@@ -75,11 +76,11 @@ kept(_, S) -> S.
 %% Applies the items to the protocol's own state; the shell changes the rows, from the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
-    #s{untold = Untold, d = #d{lineage = E, clashes = Clashes}} = S0,
+    #s{pending_exits = Exits, d = #d{lineage = E, clashes = Clashes}} = S0,
     Next = (without_before(S0))#s{num = Num, last = Items},
     S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, Next)),
     S2 = lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items),
-    tell(Num, Items, Clashes, sderl_core_clash:forget_told(Untold, S2)).
+    tell(Num, Items, Clashes, sderl_core_clash:forget_told(Exits, S2)).
 
 %% The batch before is committed, or this one would not be ordered.
 without_before(#s{d = #d{before = undefined}} = S) -> S;
@@ -151,7 +152,7 @@ item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
     S = superseded(Rows, S0),
     View = V#{N => Place},
     {Lineage, _} = Place,
-    S1 = S#s{d = D#d{view = View, came = (D#d.came)#{N => Lineage}},
+    S1 = S#s{d = D#d{view = View, elsewhere_until = (D#d.elsewhere_until)#{N => Lineage}},
              sessions = case Session of
                  none -> maps:remove(N, Sessions);
                  _ -> Sessions#{N => Session}
@@ -160,7 +161,7 @@ item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
 item(#clashes{clashes = Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     sderl_core_clash:forget(maps:keys(Open), S#s{d = D#d{clashes = maps:merge(Cl, Open)}});
 item(#settle{name = Name, effects = Fx}, _Num, S0) ->
-    #s{d = #d{clashes = Cl} = D} = S = sderl_core_clash:note_untold(Name, Fx, S0),
+    #s{d = #d{clashes = Cl} = D} = S = sderl_core_clash:note_pending_exits(Name, Fx, S0),
     sderl_core_snapshot:superseded([Name], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
 superseded(Rows, S) -> sderl_core_snapshot:superseded([sderl_row:name(Row) || Row <- Rows], S).
@@ -178,16 +179,16 @@ req(E, List, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(List, S);
 req(_, _, N, S) -> not_lead(N, S).
 
-%% (A learner asked for it in the log before, and asks again in the one that it gets. Should it give
-%% us up, we would take it for one that learns, and it would wait for us.)
+%% A learner sent this list in its former log, and sends it again in the log that it gets. If it
+%% gave us up now, we would go on taking it for a learner, and it would wait for us.
 not_lead(N, #s{d = #d{epoch = E}} = S) ->
     case sderl_core_snapshot:is_learner(N, S) of
         true -> S;
         false -> send(N, {not_lead, E}, S)
     end.
 
-%% (A member that is aside has not the names that it asks for: its own waits until it has them. Only
-%% its last list counts: one before that it has given up.)
+%% A member that is set aside lacks names that its operations concern, so its list waits until it
+%% has them. Only its last list counts, because it has given up earlier ones.
 enqueue(?LIST(O, _, _, _) = List, #s{office = Office, d = #d{view = V}} = S)
   when is_tuple(map_get(O, V)) ->
     #office{held = Held, requests = Requests} = Office,
@@ -213,7 +214,7 @@ enqueue(?LIST(O, Sid, R, _) = List, #s{office = Office, d = #d{lineage = E}} = S
                                        held = maps:remove(O, Held)}}
     end.
 
-%% (Nearly always there is none: to look costs less than to copy the others.)
+%% Nearly always there is no such list, and looking costs less than copying the others.
 without_list(O, Requests) ->
     case lists:keymember(O, ?LIST_MEMBER, Requests) of
         true -> lists:keydelete(O, ?LIST_MEMBER, Requests);
@@ -258,7 +259,7 @@ ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
 %% it has exchanged epochs (rule 10).
-landed(#s{office = #office{flight = #flight{wait = []}}, groggy = []} = S) ->
+landed(#s{office = #office{flight = #flight{wait = []}}, unconfirmed = []} = S) ->
     case sderl_core_quorum:decides(S) of
         true -> commit_flight(S);
         false -> S
@@ -324,7 +325,7 @@ wait_again(_, S) -> S.
 
 -doc "Whether this member may make a batch now, if there is something to order.".
 -spec may_propose(#s{}) -> boolean().
-may_propose(#s{role = coord, office = Office, groggy = [], leaving = undefined}) ->
+may_propose(#s{role = coord, office = Office, unconfirmed = [], leaving = undefined}) ->
     Office#office.flight =:= undefined;
 may_propose(_) -> false.
 

@@ -115,7 +115,8 @@ handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep, heap = Heap} = G0) ->
-    %% (Not at once: clients wait for a coordinator, and nobody for this.)
+    %% The sweep does not run at once: clients wait for a coordinator, and nobody waits for the
+    %% sweep.
     _ = Sweep =:= start andalso (self() ! sderl_sweep),
     Ran = now_ms(),
     G = look(keep_again(G0#g{heap = sderl_group_heap:tick(Heap),

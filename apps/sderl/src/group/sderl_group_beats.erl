@@ -77,7 +77,7 @@ unsaid_to_node(N, #beats{said = Said} = B) ->
 hear({msg, N, Msg}, #beats{heard = Heard} = B)
   when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
     B#beats{heard = Heard#{N => Msg}};
-%% (Its process may be a new one.)
+%% The process of that member may be a new one.
 hear({msg, N, Msg}, B) when element(1, Msg) =:= hello -> unsaid_to_node(N, unheard(N, B));
 hear({msg, N, _}, B) -> unheard(N, B);
 hear({nodedown, N}, B) -> unsaid_to_node(N, unheard(N, B));

@@ -28,7 +28,7 @@ begins_with(Group, Uid, #{options := Options} = Args) ->
     end),
     Store0 = sderl_store:new(Group, sderl_core:members(Core)),
     Store = case Had of
-        %% (What an island that this node leaves had may still be there.)
+        %% Rows of an island that this node leaves may still be there.
         none when Group =/= undefined -> sderl_store:empty(Store0);
         _ -> Store0
     end,

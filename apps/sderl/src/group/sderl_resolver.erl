@@ -170,7 +170,7 @@ run({Module, Function}, Name, Pid1, Pid2, TimeoutMs) ->
     Alias = alias(),
     {Worker, Monitor} = spawn_opt(
         fun() ->
-            %% (Linked to nobody, so that no exit of its own reaches the decider.)
+            %% The worker is linked to nobody, so that no exit of its own reaches the decider.
             ok = sderl_dependent:on(Self),
             Alias ! {Alias, call(Module, Function, Name, Pid1, Pid2)}
         end,

@@ -180,8 +180,8 @@ send_invitation(Node, Group, Invitation, Times) ->
                 ok -> ok
             catch
                 exit:{noproc, _} -> {error, application_not_running};
-                %% The other end may have closed a link that it did not need any more just when it
-                %% was needed here. To be invited twice is to be invited once.
+                %% The other end may just have closed this link because it did not need it. A second
+                %% invitation does no harm, so try again.
                 exit:{{nodedown, _}, _} -> send_invitation(Node, Group, Invitation, Times - 1);
                 exit:_ -> {error, unreachable}
             end;
@@ -234,7 +234,7 @@ delete(Group) ->
 leave(Group) ->
     case {sderl_dir:members(Group), sderl_forgotten:members(Group)} of
         {[], _} -> {error, node_does_not_belong_to_the_s_group};
-        %% (The group goes on where forgotten members are.)
+        %% With forgotten members the group is not deleted: it goes on there.
         {[_], []} -> delete(Group);
         _ ->
             case removed(Group, [node()], node_does_not_belong_to_the_s_group) of

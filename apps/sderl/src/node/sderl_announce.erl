@@ -104,7 +104,7 @@ tell_changes(Memberships, #a{mates = Mates0, heard = Heard, strangers = Stranger
 hear(From, List, #a{heard = Heard, mates = Mates, strangers = Strangers} = A) ->
     sderl_dir:unknow_from(From),
     lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
-    %% (The last word of a node that left our group may come after it left.)
+    %% The last announcement of a node that left our group may arrive after it has left.
     A#a{heard = Heard#{From => []},
         strangers = Strangers orelse not sderl_mates:is_mate(From, Mates)}.
 

@@ -144,7 +144,7 @@ send_at(Node, Group, Name, Msg) ->
 
 ask_at(Node, Question) ->
     case sderl_dir:is_running() of
-        %% (This node answers itself.)
+        %% If `Node` is this node, it answers itself.
         true -> sderl_running:while(fun() -> sderl_ask:ask(Node, Question, ?TIMEOUT) end);
         false -> {error, not_running}
     end.

@@ -134,7 +134,7 @@ save(#state{alarms = Alarms, silences = Silences, seq = Seq}) ->
 -spec load(map(), Now :: integer(), Wall :: integer()) -> state().
 load(#{alarms := Alarms, silences := Silences, seq := Seq}, Now, Wall) ->
     (new(Now))#state{
-        %% (A file of before says nothing of that.)
+        %% A file of an earlier version does not have this.
         alarms = #{Id => maps:merge(#{ack_told => true}, A) || #{id := Id} = A <- Alarms},
         silences = #{Id => sderl_alarms_silence:restored(S, Wall, Now)
                      || #{id := Id} = S <- Silences},

@@ -70,7 +70,7 @@ restored(Route, none) ->
     Zero = #{attempts => 0, delivered => 0, failed => 0, given_up => 0, overflowed => 0},
     #box{route = Route, counts = Zero};
 restored(#{name := Name} = Route, #{items := Items, counts := Counts}) ->
-    %% (A file of before does not say which routes.)
+    %% A file of an earlier version does not say which routes.
     filled([maps:merge(#{routes => [Name]}, Item) || Item <- Items],
            #box{route = Route, counts = Counts}).
 
@@ -114,7 +114,7 @@ id(Wall, Number) ->
 enqueue(Items, #{boxes := Boxes} = Outbox) ->
     Outbox#{boxes := lists:foldl(fun put_item/2, Boxes, Items)}.
 
-%% (A route that only the rules of another node have has no queue here.)
+%% A route that only the rules of another node have has no queue here.
 put_item(#{routes := Routes} = Item, Boxes) ->
     maps:merge(Boxes, #{Name => put_item_in(Item, Box)
                         || Name := Box <- maps:with(Routes, Boxes)}).
@@ -161,7 +161,7 @@ done(Name, Id, Result, Now, #{boxes := Boxes} = Outbox) ->
                 false -> Box#box{sent = none}
             end,
             Outbox#{boxes := Boxes#{Name := Ended}};
-        %% (A late word of another attempt is none of this one.)
+        %% A late answer to another attempt does not belong to this one.
         #{} -> Outbox
     end.
 

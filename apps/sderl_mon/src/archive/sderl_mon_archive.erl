@@ -475,7 +475,7 @@ bounded(Now, #kept{index = Index, most = Most} = K) ->
     lists:foldl(fun(Key, #kept{dir = Dir, index = Known} = Acc) ->
         case sderl_mon_archive_file:delete(Dir, Key) of
             ok -> Acc#kept{index = sderl_mon_archive_index:drop(Key, Known)};
-            %% (It is tried again with the next frame.)
+            %% Writing is tried again with the next frame.
             {error, _} -> Acc
         end
     end, K, sderl_mon_archive_index:excess(Now, Most, Index)).

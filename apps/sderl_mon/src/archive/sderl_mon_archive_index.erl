@@ -81,7 +81,7 @@ read_name(Name, #{levels := Levels}) ->
             case lists:keyfind(1000 * Seconds, 1, Levels) of
                 {Step, _, FileMs} ->
                     Key = {Step, 1000 * Begins div FileMs * FileMs, Part},
-                    %% (One of an archive with other levels begins at another time.)
+                    %% A file of an archive with other levels begins at another time.
                     case name(Key) of
                         Name -> {ok, Key};
                         _ -> none
@@ -178,7 +178,7 @@ of_level(Step, From, To, #{files := Files} = Index) ->
     FileMs = file_ms(Step, Index),
     Keys = lists:sort([Key || {S, Begins, _} = Key := _ <- Files, S =:= Step,
                               Begins < To, Begins + FileMs >= From]),
-    %% (In order also where the clock was set back.)
+    %% They are in order even if the clock was set back.
     lists:keysort(1, [Entry || Key <- Keys, {T, _, _} = Entry <- (map_get(Key, Files))#file.frames,
                                T >= From, T =< To]).
 

@@ -63,7 +63,7 @@ fresh(Now, Disk) ->
     #{at => Now, gauges => numbers(), apps => applications(),
       disk => sderl_mon_probe_disk:read(Disk)}.
 
-%% (Out of a table: the controller of applications may be starting one.)
+%% Read from a table, because the application controller may be busy starting an application.
 applications() ->
     Own = [{App, Version} || {App, _, Version} <- lists:sort(application:loaded_applications()),
                              not lists:member(App, otp())],
@@ -110,7 +110,7 @@ kept(Shell) ->
 
 %% As Linux tells them; elsewhere nothing is known.
 open_files() ->
-    %% (Not by the node's file server: there may be very many.)
+    %% Not by the node's file server, because there may be very many files.
     maybe
         {ok, Open} ?= prim_file:list_dir("/proc/self/fd"),
         {ok, Text} ?= file:read_file("/proc/self/limits", [raw]),

@@ -116,7 +116,7 @@ stays(Id, Host, undefined, _, Observed) -> is_there(Id, Host, Observed);
 stays(Id, Host, #{candidates := Candidates}, _, Observed) ->
     lists:member(Host, Candidates) orelse is_there(Id, Host, Observed).
 
-%% (Or may be there.)
+%% Or it may be there.
 is_there(Id, Host, Observed) ->
     sderl_ops_observed:host_state(Host, Observed) =/= up
         orelse sderl_ops_observed:instance_at(Host, Id, Observed) =/= undefined.

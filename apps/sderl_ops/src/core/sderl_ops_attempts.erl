@@ -24,7 +24,7 @@ exited is started again in the same way, as often as its restart policy has it.
 may(Step, About, #{attempts := Attempts}, Now) ->
     case Attempts of
         #{Step := #{about := About, again_at := never, why := Why}} -> {quarantined, Why};
-        %% (One that is further off was noted before the clock was set back.)
+        %% A time that is further off was noted before the clock was set back.
         #{Step := #{about := About, again_at := At, why := Why}}
           when At > Now, At =< Now + ?LONGEST_MS ->
             {at, At, Why};

@@ -265,7 +265,7 @@ is_untouched(Id, #view{memory = Memory, busy = Busy} = View) ->
                     #{} -> true
                 end.
 
-%% (One that serves and is in doubt for lack of a dashboard is in nobody's way.)
+%% A node that serves, and is in doubt only because the dashboard does not answer, holds up nothing.
 count_active(#{taken := Taken} = Upgrade, View) ->
     Known = sderl_ops_gate:state(Upgrade, View) =:= known,
     length([Id || Id := _ <- Taken, is_active(Id, View),
@@ -273,7 +273,7 @@ count_active(#{taken := Taken} = Upgrade, View) ->
                       orelse not sderl_ops_view:serves(Id, View)]).
 
 is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
-    %% (One that nobody has looked at yet may well be up.)
+    %% A node that nobody has looked at yet may well be up.
     lists:member(sderl_ops_view:host_state(Id, View), [up, unseen])
         andalso not sderl_ops_view:is_aside(Id, View)
         andalso not lists:any(fun(Kind) ->

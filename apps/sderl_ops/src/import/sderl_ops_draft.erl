@@ -219,7 +219,7 @@ families(Nodes, Releases, Domains) ->
     lists:reverse(Families).
 
 as(#{labels := Labels} = Fact, Releases) ->
-    %% (A kind does not need to know more than whether the node is here.)
+    %% A kind does not need to know more than whether the node is here.
     Kind = hd([K || K := _ <- Releases, is_kind(K, Fact)]),
     {Name, _, _} = map_get(Kind, Releases),
     {Name, maps:filter(fun(Key, Value) ->

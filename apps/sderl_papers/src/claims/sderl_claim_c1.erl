@@ -99,7 +99,7 @@ flat({Pct, Groups}) ->
 bend([]) ->
     none;
 bend([{Least, Smallest} | _] = Groups) ->
-    %% (An atom, where nothing is known, is greater than any number.)
+    %% If nothing is known, the value is an atom, which is greater than any number.
     Limit = fun(N) ->
         case value(Smallest, sderl_claim_load:p(global, p50)) of
             undefined -> none;

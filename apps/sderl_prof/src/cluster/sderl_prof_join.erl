@@ -102,10 +102,10 @@ send(Send, Key, Way, J0) ->
 unpaid(#way{owed = none} = Way, J) -> {Way, J};
 unpaid(Way, J) -> {Way#way{owed = none}, J#join{unsent = J#join.unsent + 1}}.
 
-%% Ways are given up, those with most of what waits first, until half of the room is free. Of other
-%% ways on which nothing waits nothing needs to be known. Those that were given up stay: a send that
-%% comes later must not be taken for one of theirs. However many these are, the next look is when as
-%% many have come again.
+%% When too many sends wait, the ways with most of them are given up, until half of the room is
+%% free. A way without waiting sends needs no entry. A way that was given up stays marked, so that a
+%% later send is not matched with an old receive. Entries are looked through again only when their
+%% number has doubled.
 bounded(#join{waiting = Waiting, limit = Limit, ways = Ways} = J) when Waiting > Limit ->
     Counted = lists:sort(fun(A, B) -> A >= B end,
                          [{N, Key} || Key := #way{count = N} <- Ways, N > 0]),

@@ -267,7 +267,7 @@ entity(Key, T, Table, #build{live = Live} = Build) ->
         _ -> late(WordKey, Kind, T, Table, Build)
     end.
 
-%% To a name goes what the process gets that has it.
+%% A message to a name counts for the process that holds the name.
 receiver(Key, T, Table, #build{names = Names} = Build) when Key >= ?WORD ->
     case element(Key - ?WORD + 1, Table) of
         {Word, name} when is_map_key(Word, Names) -> {map_get(Word, Names), Build};

@@ -14,7 +14,7 @@ which has processes from everywhere in it, and only these few are put in order a
 %% So many are put in order at a time, at most.
 -define(PART, 4096).
 
-%% A part begins with one of the first, and has each that is so many behind the one before.
+%% A part is every `step`-th entry of the table, from one of the starts on.
 -record(round, {
     table :: tuple(),
     step :: pos_integer(),
