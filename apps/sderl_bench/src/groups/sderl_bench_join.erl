@@ -39,7 +39,7 @@ run(#{group_size := Size} = Params, Label) ->
     Result | {error, term()}.
 with_members(Size, Label, Fun) ->
     maybe
-        %% (Before the members are listed: a size may be any number.)
+        %% This is checked before the members are listed, because a size may be any number.
         ok ?= sderl_fleet:fits(Size + 1),
         Groups = [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
         sderl_bench_nodes:with(Size + 1, Groups, Label, fun(Fleet, Nodes) ->

@@ -96,7 +96,7 @@ node_killed(Fleet, Members, Names, Places, Label) ->
         Left = lists:delete(Coordinator, Members),
         Died = os:system_time(microsecond),
         ok ?= sderl_fleet:kill(Fleet, Coordinator),
-        %% (Not before it is gone: it might answer them.)
+        %% The writes begin only when the coordinator is gone: it might answer them.
         {ok, Written} ?= writes([Label, ": the coordinator's node was killed"], Fleet, Left, 0),
         {ok, until(Died, Written, all_have(Names - Lost, Fleet, Left))}
     end.

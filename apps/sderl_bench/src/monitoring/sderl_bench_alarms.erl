@@ -175,7 +175,7 @@ one_by_one([{Number, Node} | Left], Socket, Report, #{nodes := Nodes} = World, T
                    [{Raised - Begun - 1000 * ?FOR_S, Cleared - Ended} | Times])
     end.
 
-%% (All nodes are on one machine, and the times are of this one's clock.)
+%% All nodes are on one machine, so the times are by the same clock.
 crowded(Node, World) ->
     Pid = call(Node, ?MODULE, crowd, [?CROWD], World),
     {now_ms(), Pid}.

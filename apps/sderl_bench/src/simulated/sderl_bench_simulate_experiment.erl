@@ -95,7 +95,7 @@ check(Given) ->
         {ok, How} ?= how_long(Options),
         Seed = case {Options, How} of
             {#{seed := S}, _} -> S;
-            %% (Where the file ends, which is known when it is open.)
+            %% The run goes on where the file ends, which is known when it is open.
             {_, #{nightly := true}} -> next;
             _ -> rand:uniform(1_000_000_000)
         end,
@@ -245,7 +245,7 @@ seen_by(Log, Options) ->
 
 stopped() ->
     receive
-        %% (It is asked again for each schedule that still runs.)
+        %% The signal is asked for again for each schedule that still runs.
         {sderl_signals, stop} = Stop ->
             self() ! Stop,
             true

@@ -106,7 +106,7 @@ counted(_, So) -> So.
 
 latest(Seed, #{last_seed := Last} = So) -> So#{last_seed := max(Seed, Last)}.
 
-%% (The last line may be half of one.)
+%% The last line may be incomplete.
 parsed(Text) ->
     try json:decode(Text) of
         #{} = Line -> {ok, Line};

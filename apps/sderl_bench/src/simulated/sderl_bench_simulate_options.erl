@@ -186,7 +186,7 @@ expanded(Word) -> [Word].
 
 words(Text) -> [W || W <- [string:trim(W) || W <- string:split(Text, ",", all)], W =/= ""].
 
-%% (No atom is made here: a known name is one.)
+%% No atom is made here, because a known name is an atom already.
 known(Option, What, Words, Known) ->
     case [W || W <- Words, not lists:member(W, Known)] of
         [] -> {ok, [list_to_existing_atom(W) || W <- Words]};
