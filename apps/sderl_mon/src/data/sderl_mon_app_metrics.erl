@@ -17,8 +17,8 @@ term holds:
 | key | values | |
 |---|---|---|
 | `name` | letters, digits and `_`, 63 at most | how it is shown; not that of a number of the monitoring |
-| `kind` | `counter` | events, or a number that only grows: shown per second |
-| | `sum` | a measurement of the event, added up: shown per second |
+| `kind` | `counter` | events, or a number that only grows: shown as its growth a second |
+| | `sum` | a measurement of the event, added up: shown as its growth a second |
 | | `last` | the last measurement of the event |
 | | `gauge` | a number that rises and falls, as it is |
 | `event`, `measurement` | atoms | of `counter` (without a measurement), `sum` and `last` |
@@ -278,7 +278,7 @@ format_error({Path, Value, Why}) ->
 wanted(Metrics) ->
     [maps:with([name, kind, event, measurement, counter, tags, most_tags], M) || M <- Metrics].
 
--doc "The unit in which it is shown: those of kinds `counter` and `sum` are per second.".
+-doc "The unit in which it is shown: those of kinds `counter` and `sum` are a second.".
 -spec unit(metric()) -> binary().
 unit(#{kind := Kind, unit := ~""}) when Kind =:= counter; Kind =:= sum -> ~"1/s";
 unit(#{kind := Kind, unit := Unit}) when Kind =:= counter; Kind =:= sum -> <<Unit/binary, "/s">>;
