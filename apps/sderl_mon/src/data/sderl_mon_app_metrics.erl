@@ -278,7 +278,7 @@ format_error({Path, Value, Why}) ->
 wanted(Metrics) ->
     [maps:with([name, kind, event, measurement, counter, tags, most_tags], M) || M <- Metrics].
 
--doc "The unit in which it is shown: those of kinds `counter` and `sum` are a second.".
+-doc "The unit in which it is shown: those of kinds `counter` and `sum` are per second.".
 -spec unit(metric()) -> binary().
 unit(#{kind := Kind, unit := ~""}) when Kind =:= counter; Kind =:= sum -> ~"1/s";
 unit(#{kind := Kind, unit := Unit}) when Kind =:= counter; Kind =:= sum -> <<Unit/binary, "/s">>;
