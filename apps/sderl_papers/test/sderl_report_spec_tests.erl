@@ -167,3 +167,21 @@ table_test() ->
     ?assertEqual({[<<"nodes">>, <<"a (ms)">>, <<"b (ms)">>],
                   [[<<"10">>, <<"2 (1.50..3)">>, <<"-">>], [<<"20">>, <<"5,000">>, <<"0.12">>]]},
                  sderl_report_plot:table(Plot)).
+
+%% What was computed has a line and no points, single values have points and no line; the axis has
+%% ticks at what was measured, and so has the table its rows.
+draws_test() ->
+    #{series := [Of, Law, Values]} = Plot0 =
+        plot(linear, [{<<"a">>, [{1, 1, 1, 1}, {2, 2, 1, 3}]},
+                      {<<"law">>, [{1, 1, 1, 1}, {1.5, 1.4, 1.4, 1.4}, {2, 1.8, 1.8, 1.8}]},
+                      {<<"values">>, [{1, 3, 3, 3}, {1, 4, 4, 4}]}]),
+    Plot = Plot0#{series := [Of, Law#{draw => line}, Values#{draw => points}]},
+    #{layer := Layers} = sderl_report_spec:spec(Plot, wide, [<<"a">>, <<"law">>, <<"values">>]),
+    Marks = [Mark || #{mark := #{type := Type} = Mark} <- Layers, Type =/= errorbar],
+    ?assertMatch([#{type := line, point := #{}, xOffset := A},
+                  #{type := line, point := false, xOffset := 0},
+                  #{type := point, xOffset := B}] when A < B, Marks),
+    [Ticks] = lists:usort([At || #{encoding := #{x := #{axis := #{values := At}}}} <- Layers]),
+    ?assertNot(lists:member(1.5, Ticks)),
+    ?assertMatch({_, [[<<"1">>, _, _, <<"3; 4">>], [<<"2">> | _]]},
+                 sderl_report_plot:table(Plot)).

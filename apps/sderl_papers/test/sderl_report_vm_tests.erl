@@ -61,10 +61,46 @@ report() ->
         [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
          || Words <- [~"Speedup of bang", ~"Programs by schedulers", ~"&lt;b&gt;CPU",
                       ~"one message (95 %)", ~"reductions of one message",
-                      ~"+sub true", ~"bin/sderl bench vm --x", ~"2.00 times as fast on 2"]],
+                      ~"+sub true", ~"bin/sderl bench vm --x", ~"2.00 times as fast on 2",
+                      ~"Efficiency: the speedup as a share", ~"efficiency, % (95 %)",
+                      ~"Scatter: the time of each virtual machine", ~"scatter, %",
+                      ~"The laws that fit the speedup with +sub true", ~"Amdahl&#39;s law",
+                      ~"Time against that with the defaults", ~"times the first (95 %)",
+                      ~"On 2 schedulers it takes 1.00 (1.00..1.00) times as long as the first",
+                      ~"What the schedulers did with +sub true", ~"context switches",
+                      ~"words freed", ~"dirty at work"]],
         [?assertEqual({nomatch, Words}, {binary:match(Html, Words), Words})
          || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
     end).
+
+%% What took twice as long is slower, and the machine was the same.
+compared_test_() ->
+    {timeout, 120, fun() ->
+        with_results(lines(), fun(Before) ->
+            Slow = [case Line of
+                #{program := ~"bang", flags := <<>>, runs := [Ns]} -> Line#{runs := [2 * Ns]};
+                _ -> Line
+            end || Line <- lines()],
+            with_results(Slow, fun(After) ->
+                ok = sderl_report_command:run([After, "--before", Before, "--tables"]),
+                Out = filename:rootname(After) ++ ".compared.html",
+                {ok, Html} = file:read_file(Out),
+                ok = file:delete(Out),
+                [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
+                 || Words <- [~"What has changed", ~"Was the machine the same?",
+                              ~"Did bang become slower?", ~"Time of bang after, against before",
+                              ~"2 slower, 2 same of 4 points.", ~"bang, +sub true",
+                              ~"bin/sderl bench vm --compare ", ~"raise a false alarm in 1 of 100",
+                              ~"measured from 2026-01-31T10:00:00Z",
+                              ~" on &lt;b&gt;CPU&lt;/b&gt;, 4 cores"]],
+                says(usage, "is a folder", ["/tmp", "--before", Before]),
+                says(usage, "--before and --markdown", [After, "--before", Before, "--markdown"]),
+                says(error, "there are no results in /no/such", [After, "--before", "/no/such"]),
+                says(error, "--threshold",
+                     [After, "--before", Before, "--threshold", "x"])
+            end)
+        end)
+    end}.
 
 by_nodes_test_() ->
     {timeout, 120, fun() ->

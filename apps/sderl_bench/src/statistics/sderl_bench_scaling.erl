@@ -13,7 +13,7 @@ Both are fitted by least squares of the relative error of the time. Numbers belo
 above N would give, are 0.
 """.
 
--export([amdahl/1, usl/1, speedups/1, resampled/4]).
+-export([amdahl/1, usl/1, predicted/2, speedups/1, resampled/4]).
 -export_type([times/0, speedup/0, amdahl/0, usl/0]).
 
 -doc "The times of some runs on N schedulers.".
@@ -57,7 +57,7 @@ amdahl(Speedups) ->
             #{
                 serial => Serial,
                 limit => case Serial > 0 of true -> 1 / Serial; false -> infinity end,
-                error => error_of(fun(N) -> 1 / (Serial + (1 - Serial) / N) end, 1, Points)
+                error => error_of(fun(N) -> predicted(#{serial => Serial}, N) end, 1, Points)
             }
     end.
 
@@ -69,12 +69,19 @@ usl(Speedups) ->
             %% N/S - 1 = a (N - 1) + b N (N - 1), both sides divided by N/S.
             Rows = [{S / N * (N - 1), S * (N - 1), 1 - S / N} || {N, S} <- Points],
             {A, B} = plane(Rows),
-            Law = fun(N) -> N / (1 + A * (N - 1) + B * N * (N - 1)) end,
+            Law = fun(N) -> predicted(#{contention => A, coherence => B}, N) end,
             #{contention => A, coherence => B, peak => peak(A, B, Law),
               error => error_of(Law, 2, Points)};
         _ ->
             undefined
     end.
+
+-doc "The speedup on N that a law gives.".
+-spec predicted(Law, N :: number()) -> float()
+    when Law :: #{serial := float(), _ => _}
+              | #{contention := float(), coherence := float(), _ => _}.
+predicted(#{serial := Serial}, N) -> 1 / (Serial + (1 - Serial) / N);
+predicted(#{contention := A, coherence := B}, N) -> N / (1 + A * (N - 1) + B * N * (N - 1)).
 
 several(Speedups) -> [Point || {N, S} = Point <- Speedups, N > 1, S > 0].
 

@@ -7,7 +7,7 @@ The control of both is compared first. Where it differs, the machine was not the
 that did not change is *undecided* then, and so is one that changed by no more than the control.
 """.
 
--export([compare/3, text/1, outcome/2]).
+-export([compare/3, text/1, head/0, cells/1, notes/1, outcome/2]).
 -export_type([result/0, row/0]).
 
 -type row() :: #{program := binary(), size := sderl_bench_vm_size:size(),
@@ -149,25 +149,36 @@ moved(Moved) ->
 
 -doc "For a terminal.".
 -spec text(result()) -> unicode:chardata().
-text(#{rows := Rows, control := Control, level := Level, counts := Counts, only := Only,
-       lost := Lost, warnings := Warnings, least := Least}) ->
+text(#{rows := Rows, control := Control, warnings := Warnings} = Result) ->
     [
         [["warning: ", Warning, "\n"] || Warning <- Warnings],
-        sderl_table:text(
-            ["point", "on", "VMs", "time after / before", "interval", "verdict"],
-            [cells(Row) || Row <- Control ++ Rows]
-        ),
-        io_lib:format("\nintervals of level ~ts %, so that all ~w verdicts together raise a false "
-                      "alarm in 1 of 100 cases; differences below ~ts % count as none\n",
-                      [short(100 * Level), length(Rows), sderl_table:number(100 * Counts)]),
-        [io_lib:format("~w point~ts in one of the files only\n",
-                       [Only, case Only of 1 -> " is"; _ -> "s are" end]) || Only > 0],
-        [["failed after, and did not before: ", named(Point), "\n"] || Point <- Lost],
-        [io_lib:format("too few virtual machines: a verdict needs ~w of each point in each file "
-                       "(--least ~w)\n", [Least, Least])
-         || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
+        sderl_table:text(head(), [cells(Row) || Row <- Control ++ Rows]),
+        "\n",
+        [[Note, "\n"] || Note <- notes(Result)]
     ].
 
+-doc "What the verdicts mean, and what has none.".
+-spec notes(result()) -> [unicode:chardata(), ...].
+notes(#{rows := Rows, level := Level, counts := Counts, only := Only, lost := Lost,
+        least := Least}) ->
+    [
+        io_lib:format("intervals of level ~ts %, so that all ~w verdicts together raise a false "
+                      "alarm in 1 of 100 cases; differences below ~ts % count as none",
+                      [short(100 * Level), length(Rows), sderl_table:number(100 * Counts)])
+        | [io_lib:format("~w point~ts in one of the files only",
+                         [Only, case Only of 1 -> " is"; _ -> "s are" end]) || Only > 0] ++
+            [["failed after, and did not before: ", named(Point)] || Point <- Lost] ++
+            [io_lib:format("too few virtual machines: a verdict needs ~w of each point in each "
+                           "file (--least ~w)", [Least, Least])
+             || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
+    ].
+
+-doc "What `cells/1` gives.".
+-spec head() -> [string(), ...].
+head() -> ["point", "on", "VMs", "time after / before", "interval", "verdict"].
+
+-doc "A point in words.".
+-spec cells(row()) -> [unicode:chardata(), ...].
 cells(#{program := Program, size := Size, key := Key, before := Before, later := After,
         verdict := Verdict, ratio := #{value := Value, low := Low, high := High}}) ->
     [

@@ -16,6 +16,8 @@ is lost is thus lost to schedulers without work, or to work that takes longer. T
 -doc "Shares and factors as above; `by_parts` is the speedup that they give.".
 -type split() :: #{used := float(), inflation := float(), by_parts := float()}.
 
+%% Dirty schedulers at work, in the mean.
+-define(DIRTY, 0.1).
 %% A second, of each scheduler.
 -define(MIGRATIONS, 1000).
 
@@ -108,8 +110,16 @@ idle(N, Idle, Many, Size) ->
     [
         io_lib:format("~ts of ~w schedulers had no work (the area above the curve of active "
                       "schedulers): ", [sderl_table:number(Idle), N]),
-        without_work(Many, Size)
+        without_work(Many, Size),
+        dirty(Many)
     ].
+
+%% What runs on these is done by none of the normal schedulers meanwhile.
+dirty(#{~"dirty_busy" := Dirty}) when Dirty >= ?DIRTY ->
+    io_lib:format("; ~ts dirty schedulers were at work, such as for files, long functions in C and "
+                  "large garbage collections", [sderl_table:number(Dirty)]);
+dirty(_) ->
+    "".
 
 %% Other nodes' processes are no work for a scheduler, however many of them wait.
 without_work(#{~"busy" := Busy}, {nodes, Nodes, _}) when Nodes > 1 ->
@@ -137,7 +147,9 @@ by_node(Busy, _) ->
 inflation(One, Many, Alone) ->
     Known = [
         factor("reductions", ~"reductions", One, Many, 1.1, more(Many)),
-        factor("garbage collections", ~"collections", One, Many, 1.2, "the heaps grow differently"),
+        factor("garbage collections", ~"collections", One, Many, 1.2, freed(One, Many)),
+        factor("context switches", ~"switches", One, Many, 1.5,
+               "processes wait more often, and have less to do when they run"),
         states(One, Many, Alone)
     ],
     case {lists:append(Known), between_nodes(Many)} of
@@ -147,6 +159,14 @@ inflation(One, Many, Alone) ->
         {[], Sent} -> [": ", Sent];
         {Some, Sent} -> [": ", lists:join("; ", Some ++ [Sent || Sent =/= ""])]
     end.
+
+freed(#{~"reclaimed_words" := A}, #{~"reclaimed_words" := B}) when A > 0, B / A >= 1.2 ->
+    io_lib:format("they free ~ts times as much, so it makes more garbage",
+                  [sderl_table:number(B / A)]);
+freed(#{~"reclaimed_words" := _}, #{~"reclaimed_words" := _}) ->
+    "they free no more in all, so the heaps grow differently";
+freed(_, _) ->
+    "the heaps grow differently".
 
 more(#{~"sent_bytes" := _}) -> "it does more, such as sending to other nodes";
 more(#{}) -> "it does more, such as polling and yielding".

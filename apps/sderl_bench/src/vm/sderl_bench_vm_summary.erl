@@ -8,7 +8,7 @@ virtual machines. Runs of one virtual machine resemble one another more than tho
 runs in each do not make an interval narrower.
 """.
 
--export([of_lines/2, samples/1, key/1]).
+-export([of_lines/2, samples/1, key/1, efficiency/1]).
 -export_type([summary/0, program/0, series/0, row/0, key/0]).
 
 -doc "A point without its size.".
@@ -105,6 +105,14 @@ samples(Lines) ->
         Lines
     ).
 
+-doc "The speedup of a row as a share of what as many could give, with its interval.".
+-spec efficiency(row()) -> sderl_bench_sample:interval() | undefined.
+efficiency(#{speedup := undefined}) ->
+    undefined;
+efficiency(#{size := Size, speedup := Speedup}) ->
+    N = sderl_bench_vm_size:number(Size),
+    #{Key => case End of undefined -> undefined; _ -> End / N end || Key := End <- Speedup}.
+
 -doc "Which series a line belongs to.".
 -spec key(sderl_bench_vm_store:line()) -> key().
 key(#{~"flags" := Flags, ~"otp" := Otp}) -> {Flags, Otp}.
@@ -121,7 +129,8 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
         name => Name,
         control => maps:get(~"control", Named, false),
         settings => maps:get(~"settings", Named, #{}),
-        operations => operations(Named),
+        operations => operations([Named | [Line || #{~"kind" := ~"calibrated", ~"program" := Of}
+                                                       = Line <- Lines, Of =:= Name]]),
         series => against([S || #{rows := [_ | _]} = S <- Series]),
         outputs => outputs([Line || #{~"kind" := Kind, ~"program" := Program} = Line <- Lines,
                                     Program =:= Name,
@@ -129,11 +138,16 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
         failures => failures(lasting([Line || #{~"program" := Of} = Line <- Lines, Of =:= Name]))
     }.
 
-operations(#{~"operations" := #{~"count" := Count, ~"unit" := Unit} = Of}) ->
-    %% Files from before it was told whether reductions are those of the stages do not show them.
-    #{count => Count, unit => Unit, reductions => maps:get(~"reductions", Of, false)};
-operations(#{}) ->
-    none.
+%% Known before the program runs, or told by its first run.
+operations(Told) ->
+    case [Of || #{~"operations" := Of} <- Told] of
+        [#{~"count" := Count, ~"unit" := Unit} = Of | _] ->
+            %% Files from before it was told whether reductions are those of the stages do not show
+            %% them.
+            #{count => Count, unit => Unit, reductions => maps:get(~"reductions", Of, false)};
+        [] ->
+            none
+    end.
 
 series(Key, Lines, Cores) ->
     BySize = maps:groups_from_list(fun sderl_bench_vm_size:of_line/1, Lines),

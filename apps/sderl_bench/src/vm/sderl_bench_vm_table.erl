@@ -2,8 +2,8 @@
 -module(sderl_bench_vm_table).
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
--export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2,
-         reasons/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
+-export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, percent/1, interval/2, bar/3,
+         control/2, reasons/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
 
 %% The program that is nothing but the harness.
 -define(EMPTY, ~"empty").
@@ -110,7 +110,8 @@ one(#{key := Key, rows := Rows} = Series,
     [
         case Key of {~"", ~""} -> ""; _ -> ["  with ", series_name(Key), "\n"] end,
         sderl_table:text(
-            [axis(Rows), "VMs", "time (95 %)", "scatter %", "speedup (95 %)", "efficiency %"] ++
+            [axis(Rows), "VMs", "time (95 %)", "scatter %", "speedup (95 %)",
+             "efficiency % (95 %)"] ++
                 ["times the first (95 %)" || Compared] ++ ["speedup; . is ideal"],
             [row(Row, Compared, Most) || Row <- Rows]
         ),
@@ -137,17 +138,16 @@ series_name({~"", Otp}) -> ["OTP ", Otp];
 series_name({Flags, Otp}) -> [Flags, ", OTP ", Otp].
 
 row(#{size := Size, vms := Vms, time := Time, scatter := Scatter, speedup := Speedup,
-      against := Against}, Compared, Most) ->
+      against := Against} = Row, Compared, Most) ->
     N = sderl_bench_vm_size:number(Size),
     [
         integer_to_list(N), integer_to_list(Vms), interval(fun ns/1, Time), percent(Scatter),
         interval(fun sderl_table:number/1, Speedup),
-        case Speedup of
-            #{value := S} -> percent(S / N);
-            undefined -> "-"
-        end
+        interval(fun percent/1, sderl_bench_vm_summary:efficiency(Row))
     ] ++ [interval(fun sderl_table:number/1, Against) || Compared] ++ [bar(N, Speedup, Most)].
 
+-doc "A share in percent.".
+-spec percent(number() | undefined) -> unicode:chardata().
 percent(undefined) -> "-";
 percent(Share) when abs(Share) < 5.0e-6 -> "0";
 percent(Share) -> sderl_table:number(100 * Share).
@@ -254,9 +254,16 @@ work(#{why := #{~"busy" := Busy, ~"queue" := Queue, ~"reductions" := Reductions,
                                                      percent(lists:max(Busy))]);
             _ -> ""
         end,
-        io_lib:format(", ~ts processes waiting, ~ts reductions, ~ts collections",
-                      [sderl_table:number(Queue), sderl_table:number(Reductions),
-                       sderl_table:number(Collections)]),
+        [[", ", sderl_table:number(Dirty), " dirty schedulers at work"]
+         || #{~"dirty_busy" := Dirty} <- [Why], Dirty >= 0.01],
+        io_lib:format(", ~ts processes waiting", [sderl_table:number(Queue)]),
+        [[" (at most ", sderl_table:number(Most), ")"] || #{~"queue_max" := Most} <- [Why]],
+        [[", ", sderl_table:number(Switches), " context switches"]
+         || #{~"switches" := Switches} <- [Why]],
+        io_lib:format(", ~ts reductions, ~ts collections",
+                      [sderl_table:number(Reductions), sderl_table:number(Collections)]),
+        [[" that freed ", sderl_table:number(Words), " words"]
+         || #{~"reclaimed_words" := Words} <- [Why]],
         [io_lib:format(", ~ts migrations a second (~ts % of the times that a process ran again)",
                        [sderl_table:number(Rate), percent(Share)])
          || #{~"migrations" := #{~"per_s" := Rate, ~"share" := Share}} <- [Why], Share > 0],
@@ -349,10 +356,9 @@ rows(#{programs := Programs}) ->
            time_high_ns => map_get(high, Time), scatter => maps:get(scatter, Row),
            speedup => value(value, Speedup), speedup_low => value(low, Speedup),
            speedup_high => value(high, Speedup),
-           efficiency => case Speedup of
-               #{value := S} -> S / sderl_bench_vm_size:number(Size);
-               _ -> undefined
-           end,
+           efficiency => value(value, Efficiency), efficiency_low => value(low, Efficiency),
+           efficiency_high => value(high, Efficiency), times_first => value(value, Against),
+           times_first_low => value(low, Against), times_first_high => value(high, Against),
            overhead_pct => case maps:get(overhead, Row) of
                Share when is_float(Share) -> 100 * Share;
                _ -> undefined
@@ -360,7 +366,9 @@ rows(#{programs := Programs}) ->
            serial_share => value(serial, maps:get(amdahl, Of)), why => maps:get(why, Row)}}
      || #{name := Name, series := Series, operations := Operations} <- Programs,
         #{key := {Flags, Otp}, rows := Rows} = Of <- Series,
-        #{size := Size, vms := Vms, time := Time, speedup := Speedup} = Row <- Rows
+        #{size := Size, vms := Vms, time := Time, speedup := Speedup, against := Against} = Row
+            <- Rows,
+        Efficiency <- [sderl_bench_vm_summary:efficiency(Row)]
     ].
 
 costs(none, _) ->

@@ -92,10 +92,11 @@ published about has the verdict `none` and an empty `claim`.
 
 -doc """
 Points in the order of `x`; `y` is the median of the runs, `low` the least of them, `high` the
-greatest.
+greatest. They are drawn as points on a line; a `line` alone is for what was computed, such as a
+law, `points` alone are for single values, of which several may be at one `x`.
 """.
 -type series() ::
-    #{name := binary(),
+    #{name := binary(), draw => line | points,
       points := [#{x := number(), y := number(), low := number(), high := number()}]}.
 
 -doc "A line through the whole plot at a value of `x` or of `y`, with its name.".

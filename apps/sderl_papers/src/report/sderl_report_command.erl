@@ -3,7 +3,8 @@
 -moduledoc """
 `bin/sderl report DIR`: what `bin/sderl reproduce` measured, as one HTML file with a page for each
 claim; with `--markdown` the table of verdicts alone. `bin/sderl report FILE`: what `bin/sderl bench
-vm` measured, with a page for each program.
+vm` measured, with a page for each program; with `--before OTHER` what became slower since that
+other file.
 
 Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has
 been installed; otherwise their numbers are tables.
@@ -43,15 +44,22 @@ run(Args) ->
 
 of_file({ok, #{markdown := true}}) ->
     {usage, "--markdown is for what \"reproduce\" measured: a folder"};
-of_file({ok, #{'DIR' := File, tables := Tables} = Options}) ->
-    case sderl_report_vm:pages(File) of
-        {ok, Start, Pages} ->
-            {Drawn, NoPlots} = drawings(Pages, Tables),
-            Out = maps:get(out, Options, filename:rootname(File) ++ ".html"),
-            written(Out, sderl_report_html:html(Start, lists:zip(Pages, Drawn)), "", NoPlots);
-        Error ->
-            Error
+of_file({ok, #{'DIR' := After, before := Before, threshold := Text} = Options}) ->
+    maybe
+        {ok, Percent} ?= sderl_bench_experiment:real("--threshold", Text, 0, 50),
+        {ok, Start, Pages} ?= sderl_report_compare:pages(Before, After, Percent / 100),
+        of_file(Start, Pages, ".compared.html", Options)
+    end;
+of_file({ok, #{'DIR' := File} = Options}) ->
+    maybe
+        {ok, Start, Pages} ?= sderl_report_vm:pages(File),
+        of_file(Start, Pages, ".html", Options)
     end.
+
+of_file(Start, Pages, Ending, #{'DIR' := File, tables := Tables} = Options) ->
+    {Drawn, NoPlots} = drawings(Pages, Tables),
+    Out = maps:get(out, Options, filename:rootname(File) ++ Ending),
+    written(Out, sderl_report_html:html(Start, lists:zip(Pages, Drawn)), "", NoPlots).
 
 arguments() ->
     #{
@@ -59,15 +67,21 @@ arguments() ->
             """
             Makes one HTML file of what "bin/sderl reproduce --out DIR" measured: a page for each
             claim with plots, tables and a verdict; or of the file that "bin/sderl bench vm"
-            wrote: a page for each program. The HTML file needs no other file. Node.js draws the
-            plots (its packages are installed once, below _build); without it there are tables
-            instead.
+            wrote: a page for each program, or with --before what has changed. The HTML file needs
+            no other file. Node.js draws the plots (its packages are installed once, below _build);
+            without it there are tables instead.
             """,
         arguments => [
             #{name => 'DIR', type => string,
               help => {"DIR", ["the folder with what was measured, or a file of \"bench vm\""]}},
             #{name => out, long => "-out", type => string, required => false,
               help => {"[--out FILE]", ["the file (DIR/report.html, or FILE.html)"]}},
+            #{name => before, long => "-before", type => string, required => false,
+              help => {"[--before FILE]",
+                       ["compare the file of \"bench vm\" with this one, which was before it"]}},
+            #{name => threshold, long => "-threshold", type => string, default => "1",
+              help => {"[--threshold PCT]",
+                       ["with --before, differences below count as none (1)"]}},
             #{name => tables, long => "-tables", type => boolean, default => false,
               help => {"[--tables]", ["tables in place of plots: nothing is installed or drawn"]}},
             #{name => markdown, long => "-markdown", type => boolean, default => false,
@@ -80,6 +94,13 @@ together(#{markdown := true, out := _}) ->
     {usage, "--markdown writes no file: leave --out or --markdown out"};
 together(#{markdown := true, tables := true}) ->
     {usage, "--markdown has no plots: leave --tables or --markdown out"};
+together(#{before := _, markdown := true}) ->
+    {usage, "--before and --markdown: leave one out"};
+together(#{before := _, 'DIR' := Dir}) ->
+    case filelib:is_dir(Dir) of
+        true -> {usage, ["--before compares files of \"bench vm\", and ", Dir, " is a folder"]};
+        false -> ok
+    end;
 together(_) -> ok.
 
 something(_, #{points := Points}) when Points > 0 -> ok;

@@ -5,7 +5,7 @@ The content of a plot (`t:sderl_claim:plot/0`): the points that can be drawn, it
 table, and its content in words.
 """.
 
--export([series/1, left_out/1, names/1, title/1, table/1, describe/1]).
+-export([series/1, draw/2, left_out/1, names/1, title/1, table/1, describe/1]).
 -doc """
 The series that have points that can be drawn, with these points from left to right. On a
 logarithmic axis nothing at or below 0 can.
@@ -35,6 +35,11 @@ measured(Point) -> #{Key => Value || Key := Value <- Point, is_number(Value)}.
 on(#{scale := log}, Value) -> is_number(Value) andalso Value > 0;
 on(_, Value) -> is_number(Value).
 
+-doc "How the series of a name is drawn: as points, as a line, or as both.".
+-spec draw(sderl_claim:plot(), Name :: binary()) -> line | points | both.
+draw(#{series := Series}, Name) ->
+    hd([maps:get(draw, Of, both) || #{name := Same} = Of <- Series, text(Same) =:= Name]).
+
 -doc "How many points were measured and cannot be drawn.".
 -spec left_out(sderl_claim:plot()) -> non_neg_integer().
 left_out(#{series := Series} = Plot) ->
@@ -59,12 +64,14 @@ title(#{label := Label} = Axis) ->
 
 -doc """
 The plot's numbers: a row for each x, a column for each series; behind a value its least and
-greatest.
+greatest. Where there are measured points, lines that were computed have their values at these only.
 """.
 -spec table(sderl_claim:plot()) -> {Header :: [binary()], Rows :: [[binary()]]}.
 table(#{x := X, y := Y, series := Series}) ->
     Unit = [[" (", U, ")"] || #{unit := U} <- [Y], text(U) =/= <<>>],
-    Xs = lists:usort([V || #{points := Points} <- Series, #{x := V} <- Points]),
+    Measured = [Of || Of <- Series, maps:get(draw, Of, both) =/= line],
+    Xs = lists:usort([V || #{points := Points} <- case Measured of [] -> Series; _ -> Measured end,
+                           #{x := V} <- Points]),
     {
         [title(maps:without([scale], X)) | [text([Name, Unit]) || #{name := Name} <- Series]],
         [[text(number(V)) | [cell(V, Points) || #{points := Points} <- Series]] || V <- Xs]

@@ -54,7 +54,9 @@ spec(Plot, Shape, Names) ->
     case sderl_report_plot:series(Plot) of
         [] -> none;
         Series ->
-            spec(Plot, Shape, Series, [{Name, style(index(Name, Names))} || {Name, _} <- Series])
+            spec(Plot, Shape, Series,
+                 [{Name, (style(index(Name, Names)))#{draw => sderl_report_plot:draw(Plot, Name)}}
+                  || {Name, _} <- Series])
     end.
 
 index(Name, [Name | _]) -> 1;
@@ -70,8 +72,9 @@ spec(#{x := X, y := Y} = Plot, Shape, Series, Styles) ->
         narrow -> Total - ?AXIS
     end,
     Marks = marks(Plot),
+    Asides = asides(Series, Styles),
     XAxis = sderl_report_axis:new(
-        X, [V || {_, Ps} <- Series, #{x := V} <- Ps] ++ [V || #{x := V} <- Marks], 8
+        X, [V || Ps <- measured(Series, Styles), #{x := V} <- Ps] ++ [V || #{x := V} <- Marks], 8
     ),
     YAxis = sderl_report_axis:new(
         maps:merge(#{zero => true}, Y),
@@ -96,9 +99,9 @@ spec(#{x := X, y := Y} = Plot, Shape, Series, Styles) ->
         padding => 4,
         layer => lists:append([
             [spread(Points, Style, Aside, Axes)
-             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
+             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, Asides)],
             [line(Points, Style, Aside, Axes)
-             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
+             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, Asides)],
             [mark(Mark, I, Series, XAxis, YAxis, Axes, Width)
              || {I, Mark} <- lists:enumerate(0, Marks)],
             [key(Place, Lines, Style)
@@ -138,25 +141,49 @@ encoded(Fields, Axes) ->
 
 %% ---------------------------------------------------------------- series
 
-%% Bars that would hide each other are drawn beside each other, a few pixels apart.
-asides(Series) ->
-    Bars = lists:any(fun({_, Points}) ->
+%% The points of those that were not computed; of all where all were. The axis has ticks at these.
+measured(Series, Styles) ->
+    case [Points || {{_, Points}, {_, #{draw := Draw}}} <- lists:zip(Series, Styles),
+                    Draw =/= line] of
+        [] -> [Points || {_, Points} <- Series];
+        Measured -> Measured
+    end.
+
+%% Bars that would hide each other are drawn beside each other, a few pixels apart, and so are
+%% single points. A line that was computed is where it is.
+asides(Series, Styles) ->
+    Draws = [Draw || {_, #{draw := Draw}} <- Styles],
+    Measured = measured(Series, Styles),
+    Bars = lists:any(fun(Points) ->
         lists:any(fun(#{low := Low, high := High}) -> Low < High end, Points)
-    end, Series),
-    case Bars andalso lists:all(fun({_, Points}) -> length(Points) =< ?MANY end, Series) of
+    end, Measured),
+    Few = lists:all(fun(Points) -> length(Points) =< ?MANY end, Measured),
+    case lists:member(points, Draws) orelse (Bars andalso Few) of
         true ->
-            Step = min(?ASIDE, 2 * ?ASIDE / max(1, length(Series) - 1)),
-            [Step * (I - (length(Series) - 1) / 2) || {I, _} <- lists:enumerate(0, Series)];
+            Count = length(Measured),
+            Step = min(?ASIDE, 2 * ?ASIDE / max(1, Count - 1)),
+            aside(Draws, Step, -Step * (Count - 1) / 2);
         false -> [0 || _ <- Series]
     end.
 
-line(Points, #{colour := Colour, dash := Dash, shape := Shape}, Aside, Axes) ->
+aside([], _, _) -> [];
+aside([line | Draws], Step, At) -> [0 | aside(Draws, Step, At)];
+aside([_ | Draws], Step, At) -> [At | aside(Draws, Step, At + Step)].
+
+line(Points, #{draw := points, colour := Colour, shape := Shape}, Aside, Axes) ->
+    #{
+        data => #{values => [maps:with([x, y], P) || P <- Points]},
+        mark => #{type => point, shape => Shape, size => 40, color => Colour, filled => true,
+                  opacity => 0.6, xOffset => Aside},
+        encoding => encoded([{x, x, x}, {y, y, y}], Axes)
+    };
+line(Points, #{draw := Draw, colour := Colour, dash := Dash, shape := Shape}, Aside, Axes) ->
     #{
         data => #{values => [maps:with([x, y], P) || P <- Points]},
         mark => #{
             type => line, color => Colour, strokeDash => Dash, strokeWidth => 2,
             strokeJoin => round, xOffset => Aside,
-            point => case length(Points) > ?MANY of
+            point => case Draw =:= line orelse length(Points) > ?MANY of
                 true -> false;
                 false ->
                     #{shape => Shape, size => 64, color => Colour, filled => true, opacity => 1,
@@ -282,20 +309,20 @@ above(Keys, TitleLines) ->
     {Places, _} = lists:mapfoldl(fun(Size, Y) -> {{-46, Y + Size / 2}, Y + Size} end, Top, Sizes),
     Places.
 
-key({X, Y}, Lines, #{colour := Colour, dash := Dash, shape := Shape}) ->
+key({X, Y}, Lines, #{draw := Draw, colour := Colour, dash := Dash, shape := Shape}) ->
     Height = value(Y),
+    Line = #{
+        mark => #{type => rule, color => Colour, strokeDash => Dash, strokeWidth => 2},
+        encoding => #{x => value(X), x2 => value(X + 26), y => Height}
+    },
+    Point = #{
+        mark => #{type => point, filled => true, color => Colour, shape => Shape,
+                  size => 64, opacity => 1},
+        encoding => #{x => value(X + 13), y => Height}
+    },
     #{
         data => #{values => [#{}]},
-        layer => [
-            #{
-                mark => #{type => rule, color => Colour, strokeDash => Dash, strokeWidth => 2},
-                encoding => #{x => value(X), x2 => value(X + 26), y => Height}
-            },
-            #{
-                mark => #{type => point, filled => true, color => Colour, shape => Shape,
-                          size => 64, opacity => 1},
-                encoding => #{x => value(X + 13), y => Height}
-            },
+        layer => [Line || Draw =/= points] ++ [Point || Draw =/= line] ++ [
             #{
                 mark => #{type => text, align => left, baseline => middle,
                           lineHeight => ?LINE_HEIGHT - 2},

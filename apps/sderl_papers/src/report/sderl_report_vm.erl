@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_vm).
 -moduledoc """
-The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup and
-its time by schedulers or by nodes, and what held it back. Those of `bin/sderl bench tables` are in
-the same kind of file, and have the pages of `m:sderl_report_tables`.
+The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup,
+efficiency, time and scatter by schedulers or by nodes, and what held it back. Those of `bin/sderl
+bench tables` are in the same kind of file, and have the pages of `m:sderl_report_tables`.
 """.
 
 -export([pages/1]).
+
+-import(sderl_bench_vm_table, [interval/2]).
 
 -doc "The start page and the pages of a file. An error is a text.".
 -spec pages(file:filename()) ->
@@ -72,8 +74,8 @@ page(#{name := Name, settings := Settings, series := Series} = Program, Programs
         claim => <<>>,
         verdict => none,
         verdict_text => text(found(Program)),
-        plots => [speedups(Program, Programs), times(Series)],
-        tables => [table(Of, map_get(operations, Program)) || Of <- Series],
+        plots => sderl_report_vm_plots:plots(Program, Programs),
+        tables => lists:append([tables(Of, map_get(operations, Program)) || Of <- Series]),
         notes => [text([named(Of, Series), Note])
                   || Of <- Series, Note <- notes(Of, Program, Programs)],
         command => Command
@@ -100,7 +102,19 @@ named(#{key := Key}, _) -> [sderl_bench_vm_table:series_name(Key), ": "].
 
 %% One paragraph for each series.
 found(#{series := Series}) ->
-    lists:join("\n", [[named(Of, Series), best(Rows), "."] || #{rows := Rows} = Of <- Series]).
+    lists:join("\n", [[named(Of, Series), best(Rows), against(Rows), "."]
+                      || #{rows := Rows} = Of <- Series]).
+
+%% On the most that both have.
+against(Rows) ->
+    case [{Size, Against} || #{size := Size, against := #{} = Against} <- Rows] of
+        [] ->
+            "";
+        Compared ->
+            {Size, Against} = lists:last(Compared),
+            [". On ", sderl_bench_vm_size:text(Size), " it takes ",
+             interval(fun sderl_table:number/1, Against), " times as long as the first"]
+    end.
 
 best(Rows) ->
     [#{size := Any} | _] = Rows,
@@ -121,49 +135,27 @@ best(Rows) ->
             end
     end.
 
-speedups(#{name := Name, control := IsControl, series := Series}, Programs) ->
-    Ns = lists:usort([sderl_bench_vm_size:number(Size)
-                      || #{rows := Rows} <- Series, #{size := Size} <- Rows]),
-    #{
-        title => text(["Speedup of ", Name]),
-        x => sizes(Series), y => axis("speedup against one", ""),
-        series => [points(Of, speedup, fun(V) -> V end) || Of <- Series] ++
-            [(points(Of, speedup, fun(V) -> V end))#{name => ~"control"}
-             || not IsControl, #{control := true, series := [Of | _]} <- Programs] ++
-            [#{name => ~"ideal", points => [#{x => N, y => N, low => N, high => N} || N <- Ns]}]
-    }.
-
-times(Series) ->
-    #{
-        title => ~"Time of one repetition",
-        x => sizes(Series), y => axis("time", "ms"),
-        series => [points(Of, time, fun(Ns) -> Ns / 1.0e6 end) || Of <- Series]
-    }.
-
-sizes([#{rows := Rows} | _]) -> axis(sderl_bench_vm_table:axis(Rows), "").
-
-axis(Label, Unit) -> #{label => text(Label), unit => text(Unit), scale => linear, zero => true}.
-
-points(#{key := Key, rows := Rows}, What, Scale) ->
-    #{
-        name => text(sderl_bench_vm_table:series_name(Key)),
-        points => [#{x => sderl_bench_vm_size:number(Size), y => Scale(Value),
-                     low => ends(Low, Value, Scale), high => ends(High, Value, Scale)}
-                   || #{size := Size, What := #{value := Value, low := Low, high := High}} <- Rows]
-    }.
-
-%% Too few values for an interval: the point alone.
-ends(undefined, Value, Scale) -> Scale(Value);
-ends(End, _, Scale) -> Scale(End).
-
-table(#{key := Key, rows := Rows}, Operations) ->
-    #{
-        title => text(["With ", sderl_bench_vm_table:series_name(Key)]),
-        header => [text(sderl_bench_vm_table:axis(Rows)), ~"VMs", ~"time (95 %)",
-                   ~"speedup (95 %)", ~"schedulers at work", ~"processes waiting", ~"reductions",
-                   ~"collections" | cost_header(Operations)],
-        rows => [[text(Cell) || Cell <- row(Row) ++ cost(Operations, Row)] || Row <- Rows]
-    }.
+%% How it was, and what it did meanwhile.
+tables(#{key := Key, rows := Rows}, Operations) ->
+    Name = sderl_bench_vm_table:series_name(Key),
+    Axis = text(sderl_bench_vm_table:axis(Rows)),
+    Compared = lists:any(fun(#{against := Against}) -> Against =/= undefined end, Rows),
+    [
+        #{
+            title => text(["With ", Name]),
+            header => [Axis, ~"VMs", ~"time (95 %)", ~"scatter, %", ~"speedup (95 %)",
+                       ~"efficiency, % (95 %)"] ++ [~"times the first (95 %)" || Compared] ++
+                cost_header(Operations),
+            rows => [[text(Cell) || Cell <- row(Row, Compared) ++ cost(Operations, Row)]
+                     || Row <- Rows]
+        },
+        #{
+            title => text(["What the schedulers did with ", Name]),
+            header => [Axis, ~"at work", ~"dirty at work", ~"processes waiting",
+                       ~"context switches", ~"reductions", ~"collections", ~"words freed"],
+            rows => [[text(Cell) || Cell <- work(Row)] || Row <- Rows]
+        }
+    ].
 
 %% What one of its operations takes.
 cost_header(none) -> [];
@@ -173,18 +165,25 @@ cost_header(#{unit := Unit}) ->
 cost(none, _) -> [];
 cost(Operations, Row) ->
     {Time, Reductions} = sderl_bench_vm_table:cost(Operations, Row),
-    [sderl_bench_vm_table:interval(fun sderl_bench_vm_table:ns/1, Time),
-     sderl_table:number(Reductions)].
+    [interval(fun sderl_bench_vm_table:ns/1, Time), sderl_table:number(Reductions)].
 
-row(#{size := Size, vms := Vms, time := Time, speedup := Speedup, why := Why}) ->
+row(#{size := Size, vms := Vms, time := Time, scatter := Scatter, speedup := Speedup,
+      against := Against} = Row, Compared) ->
+    Percent = fun sderl_bench_vm_table:percent/1,
     [
-        integer_to_list(sderl_bench_vm_size:number(Size)), integer_to_list(Vms),
-        sderl_bench_vm_table:interval(fun sderl_bench_vm_table:ns/1, Time),
-        sderl_bench_vm_table:interval(fun sderl_table:number/1, Speedup),
-        sderl_table:number(lists:sum(maps:get(~"busy", Why, []))),
-        sderl_table:number(maps:get(~"queue", Why, undefined)),
-        sderl_table:number(maps:get(~"reductions", Why, undefined)),
-        sderl_table:number(maps:get(~"collections", Why, undefined))
+        number(Size), integer_to_list(Vms), interval(fun sderl_bench_vm_table:ns/1, Time),
+        Percent(Scatter), interval(fun sderl_table:number/1, Speedup),
+        interval(Percent, sderl_bench_vm_summary:efficiency(Row))
+    ] ++ [interval(fun sderl_table:number/1, Against) || Compared].
+
+work(#{size := Size, why := Why}) ->
+    [
+        number(Size), sderl_table:number(lists:sum(maps:get(~"busy", Why, [])))
+        | [sderl_table:number(maps:get(Key, Why, undefined))
+           || Key <- [~"dirty_busy", ~"queue", ~"switches", ~"reductions", ~"collections",
+                      ~"reclaimed_words"]]
     ].
+
+number(Size) -> integer_to_list(sderl_bench_vm_size:number(Size)).
 
 text(Text) -> sderl_claim_points:text(Text).
