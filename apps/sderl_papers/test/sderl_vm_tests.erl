@@ -101,6 +101,17 @@ orbit_test_() ->
      || {Name, Space, Size} <- [{g13, 1000, 895}, {g124, 1000, 854}, {g1, 1000, 213}]
     ].
 
+%% It is the same whether a worker computes the images, or a process inside it.
+orbit_inside_test_() ->
+    [
+        {lists:concat([Name, " ", Workers]), {timeout, 120, fun() ->
+            Settings = #{generators => Name, space => 300, workers => Workers},
+            ?assertEqual(run(sderl_vm_orbit_int, Settings#{intra_worker => false}),
+                         run(sderl_vm_orbit_int, Settings#{intra_worker => true}))
+        end}}
+     || Name <- [g1, g13, g124], Workers <- [1, 5]
+    ].
+
 %% The middle of the numbers, whoever finds it.
 ran_test_() ->
     {timeout, 120, fun ran/0}.
@@ -142,6 +153,30 @@ operations_test_() ->
             {sderl_vm_ets_bench, 1, #{workers => 2, keys => 9, changes => 10, mixed => 20}}
         ]
     ] ++ [
+        %% Those that are known by the output.
+        {atom_to_list(Module), {timeout, 120, fun() ->
+            {ok, #{operations := #{count := Count, unit := Unit}, text := Text}} =
+                sderl_bench_vm_loop:run({program, Module, Settings}, 1),
+            ?assertEqual({Expected, Word}, {Count, Unit}),
+            ?assertNotEqual(nomatch, string:find(Text, Said))
+        end}}
+     || {Module, Settings, Expected, Word, Said} <- [
+            {sderl_vm_city, #{managers => 2, side => 2, steps => 1, vehicles => 3}, 12, ~"drive",
+             "{12,"},
+            %% The pieces change sides in 3 moves; all boards with one of each.
+            {sderl_vm_moves, #{workers => 2, pieces => 1}, 6, ~"board", "{3,6}"},
+            %% The first one, and the image of each of the 213.
+            {sderl_vm_orbit_int, #{generators => g1, space => 1000, workers => 3}, 214, ~"vertex",
+             "{213,"},
+            {sderl_vm_orbit_int,
+             #{generators => g13, space => 1000, workers => 3, intra_worker => true}, 1791,
+             ~"vertex", "{895,"}
+        ]
+    ] ++ [
+        ?_assertEqual({14, "message"},
+                      sderl_vm_im_bench:operations(#{clients => 5, messages => 7})),
+        ?_assertEqual(none, sderl_vm_im_bench:operations(#{clients => 1, messages => 7}))
+    ] ++ [
         {Name, ?_test([?assertMatch({ok, #{count := Count, unit := _}} when Count > 0,
                                     sderl_bench_vm_program:operations(
                                         Module, Module:settings(Size, Cores)))
@@ -164,13 +199,22 @@ nodes_test_() ->
      end,
      fun sderl_bench_vm_start:close/1,
      fun(Starter) ->
-         [{Name, {timeout, 120, fun() -> on_nodes(Starter, Module) end}}
+         [{Name, {timeout, 120, fun() -> on_nodes(Starter, Module, Module:settings(short, 2)) end}}
           || {Name, Module} <- sderl_bench_vm_program:all(),
-             sderl_bench_vm_program:spreads(Module)]
+             sderl_bench_vm_program:spreads(Module)] ++
+         [{"orbit_int with processes inside", {timeout, 120, fun() ->
+             on_nodes(Starter, sderl_vm_orbit_int,
+                      (sderl_vm_orbit_int:settings(short, 2))#{intra_worker := true})
+         end}}]
      end}.
 
-on_nodes(Starter, Module) ->
-    Settings = Module:settings(short, 2),
+%% A program either runs on several nodes or says why not.
+alone_test_() ->
+    [{Name, ?_assertEqual(sderl_bench_vm_program:spreads(Module),
+                          sderl_bench_vm_program:alone(Module) =:= "")}
+     || {Name, Module} <- sderl_bench_vm_program:all()].
+
+on_nodes(Starter, Module, Settings) ->
     {Hash, Text} = run(Module, Settings),
     {ok, #{runs := [#{hash := Given, text := Said}], why := #{busy := Busy, sent_bytes := Sent}}} =
         sderl_bench_vm_start:run(

@@ -103,8 +103,8 @@ do(#{do := probe}) ->
     }};
 do(#{do := calibrate, job := Job, run_ns := Ns}) ->
     case sderl_bench_vm_loop:repetitions(Job, Ns) of
-        {ok, Count, #{hash := Hash, text := Text}} ->
-            {ok, #{repetitions => Count, hash => Hash, text => Text}};
+        {ok, Count, Run} ->
+            {ok, (maps:with([hash, text, operations], Run))#{repetitions => Count}};
         {error, Text} ->
             {error, Text}
     end;

@@ -7,7 +7,7 @@ contained in that of every other program.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, alone/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -17,6 +17,10 @@ summary() -> "nothing: what the harness itself takes".
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
     sderl_bench_vm_program:settings().
 settings(_, _) -> #{}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "it has no processes".
 
 -doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> ok.

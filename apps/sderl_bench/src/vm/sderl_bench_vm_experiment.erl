@@ -33,7 +33,11 @@ command() ->
                 "\nThose that run on several nodes (--nodes), and what is on all of them:\n",
                 [io_lib:format("  ~-20ts ~ts~n", [Name, Module:spread()])
                  || {Name, Module} <- sderl_bench_vm_program:all(),
-                    sderl_bench_vm_program:spreads(Module)]
+                    sderl_bench_vm_program:spreads(Module)],
+                "\nThose that run on one node, and why:\n",
+                [io_lib:format("  ~-20ts ~ts~n", [Name, Module:alone()])
+                 || {Name, Module} <- sderl_bench_vm_program:all(),
+                    sderl_bench_vm_program:alone(Module) =/= ""]
             ]),
         arguments => sderl_bench_vm_options:arguments()
     }.

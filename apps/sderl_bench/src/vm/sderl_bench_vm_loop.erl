@@ -12,9 +12,12 @@ that the clock and the scheduling of the system do not disturb. Its time is that
 -export([run/2]).
 -export_type([run/0, options/0]).
 
--doc "Nanoseconds of each stage, and what the program gave: a hash that all versions share.".
+-doc """
+Nanoseconds of each stage, and what the program gave: a hash that all versions share, and its
+operations where it counts them by its output.
+""".
 -type run() :: #{stages := [{atom(), float()}], ns := float(), hash := non_neg_integer(),
-                 text := binary()}.
+                 text := binary(), operations => sderl_bench_vm_program:operations()}.
 
 -doc """
 Runs after the warm-up; the most runs of the warm-up; how long all of it may take, though there is
@@ -110,9 +113,9 @@ past(Deadline) -> erlang:monotonic_time(nanosecond) >= Deadline.
 -doc "One run, by a new process. An error says how the program crashed.".
 -spec run(sderl_bench_vm_program:job(), Count :: pos_integer()) -> {ok, run()} | {error, binary()}.
 run(Job, Count) ->
-    {Stages, Prepare, Stage, Finish} = functions(Job),
+    {Stages, Prepare, Stage, Finish, Operations} = functions(Job),
     {Pid, Monitor} = spawn_monitor(fun() ->
-        exit({?MODULE, try {ok, repeat(Count, Stages, Prepare, Stage, Finish)}
+        exit({?MODULE, try {ok, repeat(Count, Stages, Prepare, Stage, Finish, Operations)}
                        catch Class:Reason:Stack -> {error, said(Class, Reason, Stack)}
                        end})
     end),
@@ -123,7 +126,7 @@ run(Job, Count) ->
 
 functions({call, Module, Function, Args}) ->
     {[run], fun() -> Args end, fun(run, Given) -> apply(Module, Function, Given) end,
-     fun(Output) -> Output end};
+     fun(Output) -> Output end, fun(_) -> #{} end};
 functions({program, Module, Settings}) ->
     {module, Module} = code:ensure_loaded(Module),
     {
@@ -139,18 +142,36 @@ functions({program, Module, Settings}) ->
         case erlang:function_exported(Module, finish, 1) of
             true -> fun Module:finish/1;
             false -> fun(Output) -> Output end
+        end,
+        case erlang:function_exported(Module, operations, 2) of
+            true -> fun(Output) -> counted(Module:operations(Settings, Output), Module) end;
+            false -> fun(_) -> #{} end
         end
     }.
 
-repeat(Count, Stages, Prepare, Stage, Finish) ->
+%% As `sderl_bench_vm_program:operations/2` has those that are known before.
+counted(none, _) ->
+    #{};
+counted({Count, [_ | _] = Unit}, Module) when is_integer(Count), Count > 0 ->
+    #{operations => #{
+        count => Count, unit => unicode:characters_to_binary(Unit),
+        reductions => not (erlang:function_exported(Module, prepare, 1) orelse
+                               erlang:function_exported(Module, finish, 1))
+    }};
+counted(Given, _) ->
+    error({operations, must_be, {'Count', "word"}, and_are, Given}).
+
+repeat(Count, Stages, Prepare, Stage, Finish, Operations) ->
     {Last, First} = once(Stages, Prepare(), Stage),
     Output = Finish(Last),
     %% Not timed, and of the first only: it may take longer than the program.
     Hash = erlang:phash2(Output, 1 bsl 32),
     Text = text("~0tP", [Output, 20]),
+    Counted = Operations(Output),
     Sums = more(Count - 1, Stages, Prepare, Stage, Finish, First),
     Times = [Sum / Count || Sum <- Sums],
-    #{stages => lists:zip(Stages, Times), ns => lists:sum(Times), hash => Hash, text => Text}.
+    Counted#{stages => lists:zip(Stages, Times), ns => lists:sum(Times), hash => Hash,
+             text => Text}.
 
 more(0, _, _, _, _, Sums) ->
     Sums;

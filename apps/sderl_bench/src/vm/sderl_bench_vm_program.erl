@@ -23,6 +23,9 @@ that in `finish/1`.
 Its module, and those that `uses/0` names, must compile by themselves on every OTP that is measured,
 and call nothing else but OTP and `m:sderl_bench_vm_nodes`.
 
+Each of its settings can be changed on the command line (`--set my_program.length=500`), as long as
+it stays of the same kind: so `run/2` takes any positive number for a positive number.
+
 With `spread/0` it can be measured by the number of nodes (`--nodes`). Then its settings have the
 nodes as well, with the key `on`, which it must not use itself, and it starts its processes on them:
 
@@ -34,7 +37,7 @@ run(run, #{workers := Count} = Settings) ->
 ```
 """.
 
--export([all/0, find/1, spreads/1, operations/2]).
+-export([all/0, find/1, spreads/1, alone/1, operations/2]).
 -export_type([size/0, settings/0, job/0, operations/0]).
 
 -type size() :: short | intermediate | long.
@@ -81,15 +84,25 @@ the output is what the last stage gave.
 -doc "Which of its processes are on all nodes, in a few words, where it can be on several.".
 -callback spread() -> string().
 
+-doc "Why it has no `spread/0`, in a few words.".
+-callback alone() -> string().
+
 -doc """
 How many operations one repetition makes, and a word for one of them, where that is plain: the
 report then has the time of one, and its reductions where there is no `prepare/1` and no `finish/1`.
 It is the time of all stages together, so an operation is what all of them are for: where they do
-different things, there should be no such function.
+different things, there should be no such function. `none` where these settings give none.
 """.
--callback operations(settings()) -> {pos_integer(), Unit :: string()}.
+-callback operations(settings()) -> {pos_integer(), Unit :: string()} | none.
 
--optional_callbacks([stages/1, prepare/1, finish/1, uses/0, spread/0, operations/1]).
+-doc """
+The same by the output, where how many they are is only known when they have been made. It is asked
+in the virtual machine that measures, after the clock was stopped. A program has one of the two.
+""".
+-callback operations(settings(), Output :: term()) -> {pos_integer(), Unit :: string()} | none.
+
+-optional_callbacks([stages/1, prepare/1, finish/1, uses/0, spread/0, alone/0, operations/1,
+                     operations/2]).
 
 -doc "The programs that applications offer.".
 -spec all() -> [{Name :: string(), module()}].
@@ -111,7 +124,18 @@ spreads(Module) ->
     {module, Module} = code:ensure_loaded(Module),
     erlang:function_exported(Module, spread, 0).
 
--doc "The operations of one repetition, `none` where a program does not tell.".
+-doc "Why the program of a loaded module runs on one node only; empty where it does not say.".
+-spec alone(module()) -> string().
+alone(Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, alone, 0) of
+        true -> Module:alone();
+        false -> ""
+    end.
+
+-doc """
+The operations of one repetition, `none` where a program does not tell them before it has run.
+""".
 -spec operations(module(), settings()) ->
     {ok, operations() | none} | {error, unicode:chardata()}.
 operations(Module, Settings) ->
@@ -128,6 +152,8 @@ operations(Module, Settings) ->
             {ok, none}
     end.
 
+known(none, _) ->
+    {ok, none};
 known({Count, [_ | _] = Unit} = Given, Module) when is_integer(Count), Count > 0 ->
     case io_lib:printable_unicode_list(Unit) of
         true ->

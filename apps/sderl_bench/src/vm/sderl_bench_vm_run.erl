@@ -193,11 +193,10 @@ calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]
     case time_left(Context) andalso sderl_bench_vm_start:run(Starter, Point, Order) of
         false ->
             {ok, budget};
-        {ok, #{repetitions := Alone, hash := Hash, text := Text}} ->
+        {ok, #{repetitions := Alone} = Calibrated} ->
             Ends = sderl_bench_vm_matrix:ends(Points),
             Count = min(Alone, on_nodes(Starter, lists:last(Ends), Order)),
-            Line = #{kind => calibrated, program => Name, repetitions => Count, hash => Hash,
-                     text => Text},
+            Line = Calibrated#{kind => calibrated, program => Name, repetitions := Count},
             case keep(Context, Line) of
                 ok -> calibrate(Programs, Context, Known#{Name => Count});
                 Error -> Error

@@ -9,7 +9,9 @@ slowest one in every step.
 
 The lowest managers are one for each core. 8 by 8 crossings and 16 steps, 16 by 16 and 32, or 32 by
 32 and 64, by the size, with ten vehicles for each crossing at the start. `m:sderl_city` has the
-same crossings on several nodes, where a vehicle that drives on takes some work; here it takes none.
+same crossings on the nodes of s_groups, where a vehicle that drives on takes some work; here it
+takes none. On several nodes each has as many crossings, one row after the other, and the lowest
+managers of these; managers above them are beside the first one that they manage.
 
 Source: the description of `city_simulation` in BenchErl (Aronis et al., Erlang Workshop 2012), a
 program of the simulator Sim-Diasca, of which only the scheme is here: actors under a tree of time
@@ -18,7 +20,7 @@ managers.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/2, spread/0, prepare/1, run/2, finish/1]).
 -export([crossing/3, vehicles/2, beside/2]).
 
 %% Managers below a manager.
@@ -39,19 +41,37 @@ settings(Size, Cores) ->
     #{managers => Cores, side => Side, steps => Steps, vehicles => 10}.
 
 -doc false.
+-spec operations(sderl_bench_vm_program:settings(), {non_neg_integer(), term()}) ->
+    {pos_integer(), string()}.
+operations(_, {Drives, _}) -> {Drives, "drive"}.
+
+-doc false.
+-spec spread() -> string().
+spread() -> "its crossings and their managers".
+
+-doc false.
 -spec prepare(sderl_bench_vm_program:settings()) -> term().
 prepare(#{managers := Count, side := Side, vehicles := Vehicles} = Settings) ->
-    Places = lists:seq(0, Side * Side - 1),
+    Nodes = list_to_tuple(sderl_bench_vm_nodes:of_settings(Settings)),
     Crossings = list_to_tuple([
-        spawn_link(?MODULE, crossing, [Place, vehicles(Place, Vehicles), 0]) || Place <- Places
+        spawn_link(node_of(Place, Side * Side, Nodes), ?MODULE, crossing,
+                   [Place, vehicles(Place, Vehicles), 0])
+     || Place <- lists:seq(0, Side * Side - 1)
     ]),
     _ = [element(1 + Place, Crossings)
              ! {beside, list_to_tuple([element(1 + Other, Crossings)
                                        || Other <- beside(Place, Side)])}
-         || Place <- Places],
-    Lowest = [spawn_link(fun() -> manager(Part) end)
-              || Part <- shares(Count, tuple_to_list(Crossings))],
-    {Settings, root(Lowest), none}.
+         || Place <- lists:seq(0, Side * Side - 1)],
+    Own = [[Crossing || Crossing <- tuple_to_list(Crossings), node(Crossing) =:= Node]
+           || Node <- tuple_to_list(Nodes)],
+    Each = max(1, Count div tuple_size(Nodes)),
+    {Settings, root([managed(Part) || Here <- Own, Part <- shares(Each, Here)]), none}.
+
+%% As many places on each, and places beside each other on the same.
+node_of(Place, Places, Nodes) -> element(1 + Place * tuple_size(Nodes) div Places, Nodes).
+
+%% The manager of a part is on the node of its first one.
+managed([First | _] = Part) -> spawn_link(node(First), fun() -> manager(Part) end).
 
 -doc "The vehicles that a crossing begins with, of which each has so many.".
 -spec vehicles(Place :: non_neg_integer(), Count :: pos_integer()) -> [pos_integer()].
@@ -70,7 +90,7 @@ shares(Count, List) ->
                                               J rem Count =:= I rem Count]]].
 
 root([Manager]) -> Manager;
-root(Managers) -> root([spawn_link(fun() -> manager(Part) end) || Part <- parts(Managers)]).
+root(Managers) -> root([managed(Part) || Part <- parts(Managers)]).
 
 parts([]) -> [];
 parts(Managers) ->

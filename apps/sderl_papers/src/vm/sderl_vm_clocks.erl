@@ -14,7 +14,7 @@ reads.
 %% This benchmark measures the cost of the old function.
 -compile({nowarn_deprecated_function, {erlang, now, 0}}).
 
--export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, stages/1, prepare/1, run/2, finish/1]).
 
 %% It never expires.
 -define(TIMER_MS, 10_000_000).
@@ -29,6 +29,10 @@ summary() -> "reading each clock, and timers, in all processes at once".
 settings(Size, Cores) ->
     #{processes => Cores,
       times => maps:get(Size, #{short => 20_000, intermediate => 100_000, long => 500_000})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "clocks and timers are of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

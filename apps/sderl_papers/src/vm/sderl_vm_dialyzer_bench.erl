@@ -5,6 +5,8 @@
 others of them with it, one stage each. The 8, 24 or 48 smallest modules are divided between both,
 by the size: the published one analyses all of OTP, which takes minutes for a repetition.
 
+It tells of no operations: its stages do different things with different modules.
+
 The output is the number of modules, and not what is found in them, which is not the same in two
 versions of OTP. It needs the modules' debug information, which most distributions of OTP have.
 
@@ -13,7 +15,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, alone/0, stages/1, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -24,6 +26,10 @@ summary() -> "Dialyzer on modules of stdlib".
     sderl_bench_vm_program:settings().
 settings(Size, _Cores) ->
     #{modules => maps:get(Size, #{short => 8, intermediate => 24, long => 48})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "Dialyzer is of one node".
 
 -doc false.
 -spec stages(sderl_bench_vm_program:settings()) -> [atom(), ...].

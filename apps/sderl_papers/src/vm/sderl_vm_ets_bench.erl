@@ -12,7 +12,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, stages/1, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -25,6 +25,10 @@ settings(Size, Cores) ->
     {Keys, Changes, Mixed} = maps:get(Size, #{short => {14, 15, 17}, intermediate => {16, 17, 19},
                                               long => {21, 20, 22}}),
     #{workers => Cores, keys => 1 bsl Keys, changes => 1 bsl Changes, mixed => 1 bsl Mixed}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its tables are of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

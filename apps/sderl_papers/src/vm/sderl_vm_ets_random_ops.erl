@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, stages/1, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -27,6 +27,10 @@ summary() -> "random operations on one table, in four mixes".
 settings(Size, Cores) ->
     #{workers => Cores, keys => ?KEYS,
       operations => 150_000 * maps:get(Size, #{short => 1, intermediate => 4, long => 16})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its table is of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -22,6 +22,10 @@ summary() -> "readers and writers of one table".
 settings(Size, Cores) ->
     #{writers => Cores, readers => 8 * Cores,
       keys => Cores * maps:get(Size, #{short => 157, intermediate => 625, long => 1250})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its table is of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

@@ -3,7 +3,7 @@
 -moduledoc """
 `genstress`: clients with a mailbox full of other messages call one server that echoes, in one stage
 with messages of their own, in one with `m:gen_server`. 16, 32 or 64 clients for each core, with 8
-messages in the mailbox and 4 calls for each core.
+messages in the mailbox and 4 calls for each core. On several nodes the server is on the first one.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 -behaviour(sderl_bench_vm_program).
 -behaviour(gen_server).
 
--export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, spread/0, stages/1, prepare/1, run/2, finish/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -doc false.
@@ -29,6 +29,10 @@ settings(Size, Cores) ->
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
 operations(#{clients := Clients, calls := Calls}) ->
     {2 * Clients * Calls, "call"}.
+
+-doc false.
+-spec spread() -> string().
+spread() -> "its clients".
 
 -doc false.
 -spec stages(sderl_bench_vm_program:settings()) -> [atom(), ...].
@@ -57,12 +61,12 @@ run(gen_server, {Settings, Counts}) ->
 -spec finish({sderl_bench_vm_program:settings(), [integer()]}) -> [integer()].
 finish({_, Counts}) -> Counts.
 
-clients(#{clients := Clients, queued := Queued, calls := Calls}, Ask) ->
+clients(#{clients := Clients, queued := Queued, calls := Calls} = Settings, Ask) ->
     Main = self(),
-    Pids = [spawn_link(fun() ->
+    Pids = [spawn_link(Node, fun() ->
         _ = [self() ! {queued, I} || I <- lists:seq(1, Queued)],
         Main ! {self(), lists:sum([Ask(I) || I <- lists:seq(1, Calls)])}
-    end) || _ <- lists:seq(1, Clients)],
+    end) || Node <- sderl_bench_vm_nodes:in_turn(Clients, Settings)],
     lists:sum([receive {Pid, Sum} -> Sum end || Pid <- Pids]).
 
 ask(Server, Request) ->

@@ -11,7 +11,8 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, uses/0, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, uses/0, stages/1, prepare/1, run/2,
+         finish/1]).
 
 %% Nothing is asked for again: who is slow is waited for.
 -define(RETRY_MS, 600_000).
@@ -26,6 +27,16 @@ summary() -> "the messenger: logins, conversations, logouts".
 settings(Size, Cores) ->
     #{clients => Cores * maps:get(Size, #{short => 16, intermediate => 32, long => 64}),
       messages => 32}.
+
+%% One of a conversation, with its part of the logins and logouts.
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
+operations(#{clients := Clients}) when Clients < 2 -> none;
+operations(#{clients := Clients, messages := Messages}) -> {Clients div 2 * Messages, "message"}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "on nodes the messenger is bin/sderl bench im".
 
 -doc false.
 -spec uses() -> [module()].

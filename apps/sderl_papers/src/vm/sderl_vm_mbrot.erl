@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -31,11 +31,15 @@ operations(#{processes := Processes, pixels := Pixels}) ->
     {Processes * Pixels * Pixels, "point"}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its processes".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> [non_neg_integer()].
-run(run, #{processes := Processes, pixels := Pixels}) ->
+run(run, #{processes := Processes, pixels := Pixels} = Settings) ->
     Main = self(),
-    Workers = [spawn_link(fun() -> Main ! {self(), picture(Pixels)} end)
-               || _ <- lists:seq(1, Processes)],
+    Workers = [spawn_link(Node, fun() -> Main ! {self(), picture(Pixels)} end)
+               || Node <- sderl_bench_vm_nodes:in_turn(Processes, Settings)],
     lists:usort([receive {Worker, Steps} -> Steps end || Worker <- Workers]).
 
 %% All steps of the square from -2 - 1.25 i to 0.5 + 1.25 i.

@@ -13,7 +13,7 @@ are those of the well-known puzzle, whose shortest solution for N pieces has N *
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/2, alone/0, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -24,6 +24,15 @@ summary() -> "a search level by level, with a shared table of what was seen".
     sderl_bench_vm_program:settings().
 settings(Size, Cores) ->
     #{workers => Cores, pieces => maps:get(Size, #{short => 5, intermediate => 6, long => 7})}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings(), {non_neg_integer(), pos_integer()}) ->
+    {pos_integer(), string()}.
+operations(_, {_, Boards}) -> {Boards, "board"}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its table is of one node".
 
 -doc false.
 -spec prepare(sderl_bench_vm_program:settings()) -> term().

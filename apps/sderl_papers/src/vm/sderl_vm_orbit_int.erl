@@ -6,12 +6,15 @@ space; a worker sends every image to its owner. `g13` over 11 numbers for each c
 or `g1245` over 157; 2 workers for each core. The end is known by credits, as in Orbit itself. On
 several nodes the workers are on one after the other, and the master is on the first one.
 
+With the setting `intra_worker` a worker starts a process for each new vertex, which computes its
+images and sends them; without it the worker does so itself. The published program has both.
+
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, uses/0, run/2]).
+-export([summary/0, settings/2, operations/2, spread/0, uses/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -23,7 +26,16 @@ summary() -> "Orbit by workers: uneven work, many messages".
 settings(Size, Cores) ->
     {Generators, Space} = maps:get(Size, #{short => {g13, 11}, intermediate => {g124, 157},
                                            long => {g1245, 157}}),
-    #{generators => Generators, space => Cores * Space, workers => 2 * Cores}.
+    #{generators => Generators, space => Cores * Space, workers => 2 * Cores,
+      intra_worker => false}.
+
+%% The first vertex, and the images of each that was found.
+-doc false.
+-spec operations(sderl_bench_vm_program:settings(), {pos_integer(), non_neg_integer()}) ->
+    {pos_integer(), string()}.
+operations(#{generators := Name}, {Size, _}) ->
+    {ok, Generators} = sderl_orbit_generators:parse(Name),
+    {1 + Size * length(Generators), "vertex"}.
 
 -doc false.
 -spec uses() -> [module()].
@@ -38,8 +50,10 @@ spread() -> "its workers".
     {Size :: non_neg_integer(), Sum :: non_neg_integer()}.
 run(run, #{generators := Name, space := Space, workers := Count} = Settings) ->
     {ok, Generators} = sderl_orbit_generators:parse(Name),
+    Own = #{master => self(), generators => Generators, space => Space,
+            intra_worker => maps:get(intra_worker, Settings, false)},
     Master = self(),
-    Workers = list_to_tuple([spawn_link(Node, fun() -> worker(Master, Generators, Space) end)
+    Workers = list_to_tuple([spawn_link(Node, fun() -> worker(Own) end)
                              || Node <- sderl_bench_vm_nodes:in_turn(Count, Settings)]),
     _ = [Worker ! {workers, Workers} || Worker <- tuple_to_list(Workers)],
     [Whole] = sderl_orbit_credit:one(),
@@ -61,11 +75,9 @@ collect(Credit) ->
 
 owner(X, Workers) -> element(1 + erlang:phash2(X, tuple_size(Workers)), Workers).
 
-worker(Master, Generators, Space) ->
+worker(Own) ->
     receive
-        {workers, Workers} ->
-            work(#{master => Master, generators => Generators, space => Space,
-                   workers => Workers}, #{}, sderl_orbit_credit:zero(), 0)
+        {workers, Workers} -> work(Own#{workers => Workers}, #{}, sderl_orbit_credit:zero(), 0)
     end.
 
 work(#{master := Master} = Own, Seen, Credit, Unit) ->
@@ -75,7 +87,7 @@ work(#{master := Master} = Own, Seen, Credit, Unit) ->
             case Seen of
                 #{X := _} -> work(Own, Seen, More, Unit);
                 #{} ->
-                    {Left, Next} = send(images(X, Own), Own, More, Unit),
+                    {Left, Next} = expand(X, Own, More, Unit),
                     work(Own, Seen#{X => found}, Left, Next)
             end;
         {dump, Master} ->
@@ -98,12 +110,30 @@ idle(#{master := Master} = Own, Seen, Credit) ->
             Master ! {found, self(), maps:keys(Seen)}
     end.
 
+expand(X, #{intra_worker := false} = Own, Credit, Unit) ->
+    send(images(X, Own), Own, Credit, Unit);
+expand(X, #{intra_worker := true} = Own, Credit, Unit) ->
+    {Atom, Left, Next} = sderl_orbit_credit:debit_keeping(Unit, Credit),
+    _ = spawn_link(fun() -> send_all(images(X, Own), Atom, Own) end),
+    {Left, Next}.
+
+%% All of the credit goes with the images: each takes half of what is left, the last one the rest.
+send_all([X], Atom, Own) ->
+    send_to_owner(X, Atom, Own);
+send_all([X | Xs], Atom, Own) ->
+    send_to_owner(X, Atom + 1, Own),
+    send_all(Xs, Atom + 1, Own).
+
+send_to_owner(X, Atom, #{workers := Workers}) ->
+    owner(X, Workers) ! {vertex, X, Atom},
+    ok.
+
 images(X, #{generators := Generators, space := Space}) ->
     sderl_orbit_generators:images(Generators, X, Space).
 
 send([], _, Credit, Unit) ->
     {Credit, Unit};
-send([X | Xs], #{workers := Workers} = Own, Credit, Unit) ->
+send([X | Xs], Own, Credit, Unit) ->
     {Atom, Left, Next} = sderl_orbit_credit:debit_keeping(Unit, Credit),
-    owner(X, Workers) ! {vertex, X, Atom},
+    ok = send_to_owner(X, Atom, Own),
     send(Xs, Own, Left, Next).

@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, settings/3, operations/1, run/2]).
+-export([summary/0, settings/2, settings/3, operations/1, alone/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -29,6 +29,10 @@ settings(Size, Cores) ->
 settings(Size, Cores, Clock) ->
     #{processes => 4 * Cores, clock => Clock,
       times => Cores * maps:get(Size, #{short => 313, intermediate => 1250, long => 2500})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "the lock of the clock is of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

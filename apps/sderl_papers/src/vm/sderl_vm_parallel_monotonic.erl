@@ -8,7 +8,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, run/2, uses/0]).
+-export([summary/0, settings/2, operations/1, alone/0, run/2, uses/0]).
 
 -doc false.
 -spec summary() -> string().
@@ -18,6 +18,10 @@ summary() -> "the same by monotonic_time/0, which shares nothing".
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
     sderl_bench_vm_program:settings().
 settings(Size, Cores) -> sderl_vm_parallel:settings(Size, Cores, monotonic_time).
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its clock is of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, alone/0, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -24,6 +24,10 @@ summary() -> "folding over and updating ordered tables".
 settings(Size, Cores) ->
     #{tables => ?TABLES, workers => 8 * Cores,
       rows => Cores * maps:get(Size, #{short => 10, intermediate => 50, long => 100})}.
+
+-doc false.
+-spec alone() -> string().
+alone() -> "its tables are of one node".
 
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.

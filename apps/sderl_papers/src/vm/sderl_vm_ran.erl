@@ -9,7 +9,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -30,16 +30,21 @@ operations(#{processes := Processes, numbers := Numbers}) ->
     {Processes * Numbers, "number"}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its processes".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> [pos_integer()].
-run(run, #{processes := Processes, numbers := Numbers}) ->
+run(run, #{processes := Processes, numbers := Numbers} = Settings) ->
     Main = self(),
-    Workers = [spawn_link(fun() -> Main ! {self(), middle(Numbers, Seed)} end)
-               || Seed <- lists:seq(1, Processes)],
+    Workers = [spawn_link(Node, fun() -> Main ! {self(), middle(Numbers, Seed)} end)
+               || {Seed, Node} <- lists:enumerate(
+                   sderl_bench_vm_nodes:in_turn(Processes, Settings))],
     [receive {Worker, Middle} -> Middle end || Worker <- Workers].
 
 middle(Count, Seed) ->
     Numbers = numbers(Count, rand:seed_s(exsss, Seed), []),
-    lists:nth(Count div 2, lists:sort(Numbers)).
+    lists:nth(max(1, Count div 2), lists:sort(Numbers)).
 
 numbers(0, _, Numbers) -> Numbers;
 numbers(Count, State, Numbers) ->

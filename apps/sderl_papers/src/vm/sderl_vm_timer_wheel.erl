@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, spread/0, stages/1, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -30,6 +30,10 @@ operations(#{processes := Count}) ->
     {2 * Count * (Count - 1), "ping"}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its processes".
+
+-doc false.
 -spec stages(sderl_bench_vm_program:settings()) -> [atom(), ...].
 stages(_) -> [with_timeout, without].
 
@@ -42,15 +46,15 @@ prepare(Settings) -> {Settings, []}.
 -spec run(atom(), {sderl_bench_vm_program:settings(), [integer()]}) ->
     {sderl_bench_vm_program:settings(), [integer()]}.
 run(Stage, {#{processes := Count} = Settings, Counts}) ->
-    {Settings, [pings(Count, Stage) | Counts]}.
+    {Settings, [pings(sderl_bench_vm_nodes:in_turn(Count, Settings), Stage) | Counts]}.
 
 -doc false.
 -spec finish({sderl_bench_vm_program:settings(), [integer()]}) -> [integer()].
 finish({_, Counts}) -> Counts.
 
-pings(Count, Stage) ->
+pings(Nodes, Stage) ->
     Main = self(),
-    Processes = [spawn_link(fun() -> member(Main, Stage) end) || _ <- lists:seq(1, Count)],
+    Processes = [spawn_link(Node, fun() -> member(Main, Stage) end) || Node <- Nodes],
     _ = [Process ! {others, Processes} || Process <- Processes],
     Answers = [receive {answered, Process, Got} -> Got end || Process <- Processes],
     _ = [Process ! stop || Process <- Processes],

@@ -1,0 +1,13 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_counting).
+-moduledoc "A program that knows how many operations it made when it has made them.".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, operations/2, run/2]).
+
+summary() -> "sums numbers".
+settings(_, _) -> #{length => 100, each => 2}.
+operations(#{each := none}, _) -> none;
+operations(#{each := Each}, Output) -> {Each * Output, "part"}.
+run(run, #{length := Length}) -> lists:sum(lists:seq(1, Length)).
