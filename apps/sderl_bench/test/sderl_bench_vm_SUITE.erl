@@ -11,7 +11,7 @@ never how fast anything is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([measures/1, nodes/1, nodes_are_gone/1, node_is_lost/1, release/1,
+-export([measures/1, set/1, nodes/1, nodes_are_gone/1, node_is_lost/1, release/1,
          goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1, another_otp/1,
          locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1, false_alarms/0,
          false_alarms/1]).
@@ -19,8 +19,8 @@ never how fast anything is.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, nodes, nodes_are_gone, node_is_lost, release, goes_on_after_a_kill, hangs, fails,
-     unknown_flags, locks, outputs_differ, ends_with_its_parent, tables]
+    [measures, set, nodes, nodes_are_gone, node_is_lost, release, goes_on_after_a_kill, hangs,
+     fails, unknown_flags, locks, outputs_differ, ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
 %% As short as can be.
@@ -80,6 +80,30 @@ measures(Config) ->
     ok = file:write_file(File, binary:replace(Content, ~"\"erts\":\"", ~"\"erts\":\"0.")),
     {1, stderr, Replaced} = bench(Args),
     says("this OTP is another one than that of the results in the file: erts was 0.", Replaced).
+
+%% A setting is the user's, the program counts its operations by its output, and results of another
+%% setting are others.
+set(Config) ->
+    File = file(Config, "set.jsonl"),
+    Json = file(Config, "set.json"),
+    Of = fun(Length) ->
+        ["--program", "sderl_bench_vm_counting", "--set", "sderl_bench_vm_counting.length=" ++
+             Length, "--schedulers", "1", "--out", File, "--json", Json | ?SHORT]
+    end,
+    ?assertMatch({0, stdout, _}, bench(Of("10"))),
+    ?assertEqual([~"55"], lists:uniq([Text || #{~"program" := ~"sderl_bench_vm_counting",
+                                                ~"text" := Text} <- lines(File)])),
+    ?assertMatch([#{~"count" := 110, ~"unit" := ~"part"}],
+                 [Operations || #{~"kind" := ~"calibrated", ~"operations" := Operations}
+                                    <- lines(File)]),
+    {ok, Rows} = file:read_file(Json),
+    ?assertMatch([#{~"operations" := 110, ~"unit" := ~"part", ~"operation_ns" := _}],
+                 [Metrics || Row <- binary:split(Rows, ~"\n", [global, trim]),
+                             #{~"metrics" := #{~"unit" := _} = Metrics} <- [json:decode(Row)]]),
+    {1, stderr, Other} = bench(Of("11")),
+    says("other settings (programs)", Other),
+    {1, stderr, Unknown} = bench(["--set", "sderl_bench_vm_counting.depth=1" | Of("10")]),
+    says("there is no setting depth; there are each, length", Unknown).
 
 %% Each point is a node with its peers, which all have a part of the program.
 nodes(Config) ->

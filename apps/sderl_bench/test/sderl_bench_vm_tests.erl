@@ -138,8 +138,8 @@ options_test_() ->
             {"--schedulers", ["--schedulers", "0"]},
             {"--nodes: \"0\" is no whole number from 1 to 100", ["--nodes", "0"]},
             {"--schedulers takes one number with --nodes", ["--nodes", "2", "--schedulers", "1,2"]},
-            {"--program mbrot: it runs on one node; those that run on several are ",
-             ["--nodes", "2", "--program", "bang,mbrot"]},
+            {"--program ets_test: it runs on one node (its table is of one node); those that run "
+             "on several are ", ["--nodes", "2", "--program", "bang,ets_test"]},
             {"100 nodes of 11 schedulers have more than 1024 schedulers together",
              ["--nodes", "100", "--schedulers", "11"]},
             {"sderl_bench_vm_mortal: its settings have the key on",
@@ -180,7 +180,8 @@ nodes_options_test_() ->
         {ok, #{do := {measure, #{programs := [Control | Programs]}}}} =
             checked(["--nodes", "2,3"]),
         ?assertMatch(#{name := ~"control", points := [#{nodes := 1}, #{nodes := 3}]}, Control),
-        ?assertEqual([~"bang", ~"big", ~"ehb", ~"orbit_int", ~"quorum_ring", ~"serialmsg"],
+        ?assertEqual([~"bang", ~"big", ~"city", ~"ehb", ~"genstress", ~"mbrot", ~"orbit_int",
+                      ~"quorum_ring", ~"ran", ~"serialmsg", ~"timer_wheel"],
                      lists:sort([Name || #{name := Name} <- Programs])),
         [?assertMatch([#{nodes := 1, schedulers := 1}, #{nodes := 2}, #{nodes := 3}], Points)
          || #{points := Points} <- Programs]
@@ -589,6 +590,13 @@ reasons_test() ->
         text(lists:join("\n", sderl_bench_vm_reasons:text(
             {schedulers, 4}, {One#{~"counters" => Rates}, Many}, 2.0, 3.9)))
     end,
+    Before = #{~"switches" => 100, ~"collections" => 10, ~"reclaimed_words" => 1000},
+    Counts = fun(After) ->
+        Many = maps:merge(One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6},
+                          maps:merge(Before, After)),
+        text(lists:join("\n", sderl_bench_vm_reasons:text(
+            {schedulers, 4}, {maps:merge(One, Before), Many}, 2.0, 3.9)))
+    end,
     [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
      || {Words, Text} <- [
             {"it scales: 3.90 times on 4", Of(#{}, 3.9, 3.9)},
@@ -604,6 +612,16 @@ reasons_test() ->
              Counted(#{~"cache_misses" => 0.2, ~"instructions_per_cycle" => 1.0,
                        ~"memory_bytes_s" => 8.0e6, ~"branch_misses" => 0.01})},
             {"1.50 times the reductions", Of(#{~"reductions" => 150}, 2.0, 3.9)},
+            {"1.80 times the context switches: processes wait more often",
+             Counts(#{~"switches" => 180})},
+            {"1.50 times the garbage collections: they free 2.00 times as much, so it makes more "
+             "garbage", Counts(#{~"collections" => 15, ~"reclaimed_words" => 2000})},
+            {"1.50 times the garbage collections: they free no more in all",
+             Counts(#{~"collections" => 15})},
+            {"had no work (the area above the curve of active schedulers): the run queues were "
+             "empty, so there are too few processes that can run; 0.75 dirty schedulers were at "
+             "work", Of(#{~"busy" => [0.5, 0.5, 0.5, 0.5], ~"queue" => 0, ~"dirty_busy" => 0.75},
+                        2.0, 3.9)},
             {"garbage collection takes 40.0 %",
              Of(#{~"states" => #{~"gc" => 0.2, ~"sleep" => 0.5}}, 2.0, 3.9)},
             {"25.0 % of the times that a process ran again, it was on another scheduler than "

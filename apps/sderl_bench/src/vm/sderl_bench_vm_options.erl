@@ -20,6 +20,8 @@ arguments() ->
         given(release, "DIR", "a built release, whose applications are started first: the calls of "
                               "--mfa are of its code"),
         given(size, "SIZE", "short, intermediate or long, the published sizes (short)"),
+        many(set, "PROGRAM.KEY=VALUE", "a setting of a program, in the place of that of the size, "
+                                       "as big.processes=800; may be given again"),
         given(nodes, "LIST", "numbers of nodes, in the place of those of schedulers; 1 is always "
                              "one of them. --schedulers is then the one number of each node (1)"),
         given(matrix, "FILE", "the options above as Erlang terms: {schedulers, \"1,2\"}. "
@@ -49,20 +51,28 @@ measure(Given) ->
 
 %% ---------------------------------------------------------------- a file of options
 
--define(OF_FILE, [program, mfa, pa, release, size, cores, schedulers, nodes, flags, vary, otp]).
+-define(OF_FILE, [program, mfa, pa, release, size, set, cores, schedulers, nodes, flags, vary,
+                  otp]).
 
 with_file(#{matrix := File} = Given) ->
     case file:consult(File) of
-        {ok, Terms} -> merged(Terms, Given, File);
+        {ok, Terms} -> set_once(maps:get(set, Given, []), merged(Terms, Given, File));
         {error, Reason} -> {error, ["--matrix ", File, ": ", file:format_error(Reason)]}
     end;
 with_file(Given) ->
     {ok, Given}.
 
+%% A setting of a program has one value: that of the command line, where it has one.
+set_once([_ | _] = OfLine, {ok, #{set := All} = Merged}) ->
+    OfFile = lists:nthtail(length(OfLine), All),
+    {ok, Merged#{set := OfLine ++ sderl_bench_vm_set:others(OfFile, OfLine)}};
+set_once(_, Merged) ->
+    Merged.
+
 merged([], Given, _) ->
     {ok, Given};
 merged([{Key, Value} | Terms], Given, File) when is_atom(Key) ->
-    Repeated = lists:member(Key, [mfa, pa, vary, otp]),
+    Repeated = lists:member(Key, [mfa, pa, set, vary, otp]),
     case lists:member(Key, ?OF_FILE) andalso is_text(Value) of
         true when Repeated ->
             merged(Terms, Given#{Key => maps:get(Key, Given, []) ++ [Value]}, File);
@@ -111,7 +121,10 @@ add_paths([Dir | Dirs]) ->
 jobs(Options, Cores) ->
     maybe
         {ok, Size} ?= known_size(maps:get(size, Options, "short")),
-        {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores) end, names(Options)),
+        {ok, Changes} ?= sderl_bench_vm_set:all(maps:get(set, Options, [])),
+        ok ?= sderl_bench_vm_set:unused(Changes, names(Options)),
+        {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores, Changes) end,
+                              names(Options)),
         ok ?= can_spread(Options, Programs),
         {ok, Calls} ?= all(fun(Text) -> call(Text, maps:get(release, Options, none)) end,
                            maps:get(mfa, Options, [])),
@@ -144,11 +157,18 @@ can_spread(#{nodes := _}, Programs) ->
                   not sderl_bench_vm_program:spreads(Module)] of
         [] -> free_settings(Programs);
         [Name | _] ->
-            {error, ["--program ", Name, ": it runs on one node; those that run on several are ",
-                     lists:join(", ", spread())]}
+            {error, ["--program ", Name, ": it runs on one node", why(Name),
+                     "; those that run on several are ", lists:join(", ", spread())]}
     end;
 can_spread(_, _) ->
     ok.
+
+why(Name) ->
+    {ok, Module} = sderl_bench_vm_program:find(unicode:characters_to_list(Name)),
+    case sderl_bench_vm_program:alone(Module) of
+        "" -> "";
+        Why -> [" (", Why, ")"]
+    end.
 
 free_settings(Programs) ->
     case [Name || #{name := Name, settings := #{on := _}} <- Programs] of
@@ -164,16 +184,18 @@ known_size(Text) ->
         [] -> {error, ["--size: there is no size ", Text, "; there are short, intermediate, long"]}
     end.
 
-program(Name, Size, Cores) ->
+program(Name, Size, Cores, Changes) ->
     case sderl_bench_vm_program:find(Name) of
         {ok, Module} ->
             maybe
-                {ok, Settings} ?= settings(Module, Size, Cores),
+                {ok, Own} ?= settings(Module, Size, Cores),
+                {set, {ok, Settings}} ?= {set, sderl_bench_vm_set:applied(Changes, Name, Own)},
                 {ok, Operations} ?= sderl_bench_vm_program:operations(Module, Settings),
                 {ok, #{name => unicode:characters_to_binary(Name), settings => Settings,
                        operations => Operations, job => {program, Module, Settings},
                        modules => modules(Module)}}
             else
+                {set, Error} -> Error;
                 {error, Text} -> {error, ["--program: ", Name, Text]}
             end;
         {error, Text} ->
