@@ -102,7 +102,7 @@ set(Config) ->
                              #{~"metrics" := #{~"unit" := _} = Metrics} <- [json:decode(Row)]]),
     {1, stderr, Other} = bench(Of("11")),
     says("other settings (programs)", Other),
-    {1, stderr, Unknown} = bench(["--set", "sderl_bench_vm_counting.depth=1" | Of("10")]),
+    {2, stderr, Unknown} = bench(["--set", "sderl_bench_vm_counting.depth=1" | Of("10")]),
     says("there is no setting depth; there are each, length", Unknown).
 
 %% Each point is a node with its peers, which all have a part of the program.
