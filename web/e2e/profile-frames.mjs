@@ -12,11 +12,10 @@ if (link === undefined) {
 const browser = await launch();
 const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
 await page.goto(link);
-await page.waitForFunction(
-  () => document.querySelector(".profile-canvas")?.dataset.drawn,
-  null,
-  { timeout: 60_000, polling: "raf" },
-);
+await page.waitForFunction(() => document.querySelector(".profile-canvas")?.dataset.drawn, null, {
+  timeout: 60_000,
+  polling: "raf",
+});
 const canvas = page.locator(".profile-canvas");
 const box = await canvas.boundingBox();
 const [x, y] = [box.x + box.width * 0.6, box.y + box.height * 0.6];

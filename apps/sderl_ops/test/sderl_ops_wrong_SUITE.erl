@@ -235,7 +235,7 @@ full_disk(Config) ->
     ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
     Disk = in("disk", Config),
     ok = filelib:ensure_path(Disk),
-    sderl_fleet_disk:with(Disk, "96m", fun(_, Call) -> full_disk(Disk, Call, Config) end).
+    sderl_fleet_disk:with(Disk, "48m", fun(_, Call) -> full_disk(Disk, Call, Config) end).
 
 full_disk(Disk, Call, Config) ->
     true = Call(os, putenv, ["ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))]),
@@ -285,12 +285,12 @@ full_disk(Disk, Call, Config) ->
         Ask(scale, #{family => ~"web", count => 2, wait => true}),
     %% A release that is larger than the disk, and one after which there is no room: what was made
     %% for them goes again.
-    {error, _, [TooLarge]} = Ask(apply, #{file => with_release_of(120_000_000, Config)}),
+    {error, _, [TooLarge]} = Ask(apply, #{file => with_release_of(60_000_000, Config)}),
     ct:log("~ts", [TooLarge]),
     ?assertMatch({_, _}, binary:match(TooLarge, ~"cannot be written: no space left on device")),
     ?assertEqual([], Call(filelib, wildcard, [filename:join(Folder, "archives/part-*")])),
     ?assertMatch({~"steady", [], [~"up", ~"up"]}, Status()),
-    {error, NoRoom, []} = Ask(apply, #{file => with_release_of(80_000_000, Config)}),
+    {error, NoRoom, []} = Ask(apply, #{file => with_release_of(36_000_000, Config)}),
     ?assert(is_prefix(Full, NoRoom), NoRoom),
     Await(Is({~"steady", [], [~"up", ~"up"]})),
     %% From one moment to the next there is no room at all, in the middle of work; and the service
