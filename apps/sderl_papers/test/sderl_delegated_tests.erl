@@ -46,22 +46,39 @@ history([], Id, Client, Pending, Done) ->
 history([flush | Commands], Id, Client, Pending, Done) ->
     Next = sderl_delegated:flush(Client),
     history(Commands, Id, Next, [], ended(Pending) ++ Done);
-history([{get, Key} | Commands], {I, N}, Client, Pending, Done) ->
+history([{get, Key} | Commands], {I, N} = Id, Client, Pending, Done) ->
     Start = now_ns(),
     {Answer, Next} = sderl_delegated:get(Key, Client),
-    {Mine, Others} = lists:partition(fun(#{call := Call}) -> element(2, Call) =:= Key end,
-                                     Pending),
-    Read = #{node => n, start => Start, stop => now_ns(), call => {read, Key},
+    {Mine, Others} = of_key(Key, Pending),
+    Read = #{node => n, id => Id, start => Start, stop => now_ns(), call => {read, Key},
              answer => case Answer of {ok, Value} -> Value; none -> undefined end},
     history(Commands, {I, N + 1}, Next, Others, [Read | ended(Mine) ++ Done]);
-history([{put, Key} | Commands], {I, N} = Id, Client, Pending, Done) ->
-    Put = #{node => n, start => now_ns(), call => {re_register, Key, Id}, answer => yes},
-    Next = sderl_delegated:put(Key, Id, Client),
-    history(Commands, {I, N + 1}, Next, [Put | Pending], Done);
-history([{delete, Key} | Commands], {I, N}, Client, Pending, Done) ->
-    Delete = #{node => n, start => now_ns(), call => {unregister, Key}, answer => ok},
-    Next = sderl_delegated:delete(Key, Client),
-    history(Commands, {I, N + 1}, Next, [Delete | Pending], Done).
+history([{add_get, Key, Number} | Commands], {I, N} = Id, Client, Pending, Done) ->
+    Start = now_ns(),
+    {Answer, Next} = sderl_delegated:add_get(Key, Number, Client),
+    {Mine, Others} = of_key(Key, Pending),
+    Added = #{node => n, id => Id, start => Start, stop => now_ns(),
+              call => {add_get, Key, Number}, answer => Answer},
+    history(Commands, {I, N + 1}, Next, Others, [Added | ended(Mine) ++ Done]);
+history([{put, Key} | Commands], Id, Client, Pending, Done) ->
+    later(fun() -> sderl_delegated:put(Key, Id, Client) end, {re_register, Key, Id}, yes,
+          Commands, Id, Pending, Done);
+history([{put, Key, Value} | Commands], Id, Client, Pending, Done) ->
+    later(fun() -> sderl_delegated:put(Key, Value, Client) end, {put, Key, Value}, ok,
+          Commands, Id, Pending, Done);
+history([{add, Key, Number} | Commands], Id, Client, Pending, Done) ->
+    later(fun() -> sderl_delegated:add(Key, Number, Client) end, {add, Key, Number}, ok,
+          Commands, Id, Pending, Done);
+history([{delete, Key} | Commands], Id, Client, Pending, Done) ->
+    later(fun() -> sderl_delegated:delete(Key, Client) end, {unregister, Key}, ok,
+          Commands, Id, Pending, Done).
+
+later(Fun, Call, Answer, Commands, {I, N} = Id, Pending, Done) ->
+    Op = #{node => n, id => Id, start => now_ns(), call => Call, answer => Answer},
+    history(Commands, {I, N + 1}, Fun(), [Op | Pending], Done).
+
+of_key(Key, Pending) ->
+    lists:partition(fun(#{call := Call}) -> element(2, Call) =:= Key end, Pending).
 
 ended(Pending) ->
     Stop = now_ns(),
@@ -73,6 +90,71 @@ check(Key, History) ->
     Mine = [Op || #{call := Call} = Op <- History, element(2, Call) =:= Key],
     sderl_linear:check(lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, Mine),
                        #{where => fun(_) -> n end}).
+
+%% ---------------------------------------------------------------- with additions
+
+counted_command() ->
+    frequency([{2, {put, key(), range(1, 3)}}, {1, {delete, key()}}, {4, {add, key(), range(1, 3)}},
+               {4, {add_get, key(), range(1, 3)}}, {3, {get, key()}}, {1, flush}]).
+
+%% `m:sderl_linear` knows names, and nothing that is added to.
+additions_test_() ->
+    sderl_prop:eunit("histories with additions have an order for each key", 100, fun() ->
+        ?FORALL({Options, Clients}, {options(), vector(3, resize(8, list(counted_command())))},
+        begin
+            Histories = concurrently(Options, Clients),
+            lists:all(fun(Key) -> has_order(Key, Histories) end, [a, b])
+        end)
+    end).
+
+%% Whether the operations on a key have an order that gives their answers, is that of each client,
+%% and in which none comes behind one that was called after its end.
+has_order(Key, History) ->
+    {Mine, _} = of_key(Key, History),
+    Clients = maps:groups_from_list(fun(#{id := {I, _}}) -> I end, Mine),
+    Queues = [lists:sort(fun(#{id := A}, #{id := B}) -> A =< B end, Of) || _ := Of <- Clients],
+    has_order([{Queues, undefined}]).
+
+%% All states with so many operations left: what each client has left, and the value.
+has_order([]) -> false;
+has_order([{[], _} | _]) -> true;
+has_order(States) ->
+    has_order(lists:usort([Next || {Queues, Value} <- States, Queue <- Queues,
+                                   Next <- first(Queue, Queues, Value)])).
+
+first([#{start := Start} = Op | Left] = Queue, Queues, Value) ->
+    Ends = lists:min([Stop || [#{stop := Stop} | _] <- Queues]),
+    [{[Left || Left =/= []] ++ lists:delete(Queue, Queues), Next}
+     || Start =< Ends, Next <- effect(Op, Value)].
+
+%% The value after it, where the answer is that of the value before.
+effect(#{call := {put, _, Value}}, _) -> [Value];
+effect(#{call := {unregister, _}}, _) -> [undefined];
+effect(#{call := {add, _, Number}}, Value) -> [sum(Value, Number)];
+effect(#{call := {add_get, _, Number}, answer := Answer}, Value) ->
+    [Answer || sum(Value, Number) =:= Answer];
+effect(#{call := {read, _}, answer := Answer}, Value) -> [Value || Value =:= Answer].
+
+sum(undefined, Number) -> Number;
+sum(Value, Number) -> Value + Number.
+
+%% Additions that are lost, done twice or seen too late have no order.
+no_order_test() ->
+    Op = fun(I, N, Start, Stop, Call, Answer) ->
+        #{id => {I, N}, start => Start, stop => Stop, call => Call, answer => Answer}
+    end,
+    Add = fun(I, Stop, Answer) -> Op(I, 1, 1, Stop, {add_get, a, 1}, Answer) end,
+    Reads = fun(Answer) -> Op(3, 1, 3, 4, {read, a}, Answer) end,
+    ?assert(has_order(a, [Add(1, 2, 2), Add(2, 2, 1), Reads(2)])),
+    ?assertNot(has_order(a, [Add(1, 2, 1), Add(2, 2, 1)])),
+    ?assertNot(has_order(a, [Add(1, 2, 2), Add(2, 2, 1), Reads(1)])),
+    ?assertNot(has_order(a, [Add(1, 2, 1), Reads(undefined)])),
+    ?assert(has_order(a, [Add(1, 3, 1), Reads(undefined)])),
+    ?assertNot(has_order(a, [Add(1, 2, 1), Reads(2)])),
+    %% The order of one client.
+    Later = [Op(1, 1, 1, 9, {add, a, 1}, ok), Op(1, 2, 2, 9, {put, a, 7}, ok)],
+    ?assert(has_order(a, [Op(1, 3, 3, 9, {read, a}, 7) | Later])),
+    ?assertNot(has_order(a, [Op(1, 3, 3, 9, {read, a}, 8) | Later])).
 
 %% Of a value that is no integer the shard is left whole, and the value too.
 no_integer_test() ->
