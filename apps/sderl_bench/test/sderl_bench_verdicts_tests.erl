@@ -5,7 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 comparison(Kind, Verdict, Moved, Seconds) ->
-    #{kind => Kind, verdict => Verdict, moved => Moved, seconds => Seconds,
+    #{kind => Kind, verdict => Verdict, moved => Moved, seconds => Seconds, overhead => 0.005,
       ratio => #{value => 1.0, low => undefined, high => undefined}}.
 
 counted_test() ->
@@ -14,11 +14,12 @@ counted_test() ->
         ++ [comparison(planted, Verdict, Verdict =:= undecided, none)
             || Verdict <- [slower, undecided, same, faster]],
     ?assertEqual(#{comparisons => 4, false_alarms => 2, missed => 3, control_moved => 1,
-                   comparison_s => 3.0},
+                   comparison_s => 3.0, overhead_pct => 0.5},
                  sderl_bench_verdicts_experiment:metrics(Comparisons)),
     Text = unicode:characters_to_binary(sderl_bench_verdicts_experiment:table(Comparisons)),
     ?assertNotEqual(nomatch, string:find(Text, "false alarms: 2 of 4; missed: 3 of 4; the control "
-                                               "differed in 1 of 8")).
+                                               "differed in 1 of 8")),
+    ?assertNotEqual(nomatch, string:find(Text, "the harness itself takes 0.50 % of the time")).
 
 nothing_measured_test() ->
     ?assertMatch(#{comparison_s := null},

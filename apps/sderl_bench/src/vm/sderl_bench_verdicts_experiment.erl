@@ -16,6 +16,7 @@ verdict but *slower* means that a slowdown was *missed*.
 | `missed` | comparisons with the slower program that do not say *slower* |
 | `control_moved` | comparisons, of both kinds, in which the machine's control differed |
 | `comparison_s` | seconds that the measurements of one comparison take, two files: the median |
+| `overhead_pct` | what the harness itself takes, by an empty body, of a repetition of the program, in percent: the median of all files |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -26,10 +27,13 @@ verdict but *slower* means that a slowdown was *missed*.
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, real/4]).
 
--doc "`planted`: the later program has more work. `seconds` is `none` of a file that was there.".
+-doc """
+`planted`: the later program has more work. `overhead` is the harness's share of the later file's
+times. `seconds` is `none` of a file that was there.
+""".
 -type comparison() :: #{kind := same | planted, verdict := sderl_bench_verdict:verdict(),
                         ratio := sderl_bench_sample:interval(), moved := boolean(),
-                        seconds := none | float()}.
+                        overhead := float(), seconds := none | float()}.
 
 %% Differences below count as none, as with `bench vm --compare`.
 -define(COUNTS, 0.01).
@@ -146,10 +150,17 @@ comparison(Kind, Before, After, Took) ->
     case sderl_bench_vm_compare:compare(Before, After, ?COUNTS) of
         {ok, #{rows := [#{verdict := Verdict, ratio := Ratio}], control := Control}} ->
             {ok, #{kind => Kind, verdict => Verdict, ratio => Ratio, seconds => Took,
+                   overhead => overhead(After),
                    moved => lists:any(fun(#{verdict := Of}) -> Of =:= slower orelse Of =:= faster
                                       end, Control)}};
         Error -> Error
     end.
+
+overhead({Header, Lines}) ->
+    #{programs := Programs} = sderl_bench_vm_summary:of_lines(Header, Lines),
+    [Share] = [Share || #{control := false, series := [#{rows := [#{overhead := Share}]}]}
+                            <- Programs],
+    Share.
 
 %% ---------------------------------------------------------------- what they say
 
@@ -164,6 +175,7 @@ metrics(Comparisons) ->
         false_alarms => length([V || V <- Verdicts(same), V =:= faster orelse V =:= slower]),
         missed => length([V || V <- Verdicts(planted), V =/= slower]),
         control_moved => length([ok || #{moved := true} <- Comparisons]),
+        overhead_pct => 100 * sderl_table:median([Share || #{overhead := Share} <- Comparisons]),
         comparison_s => case Seconds of [] -> null; _ -> float(sderl_table:median(Seconds)) end
     }.
 
@@ -178,7 +190,7 @@ shown(#{planted_pct := Percent, vms := Vms, runs := Runs, run_ms := RunMs}) ->
 -spec table([comparison(), ...]) -> unicode:chardata().
 table(Comparisons) ->
     #{comparisons := Count, false_alarms := Alarms, missed := Missed, control_moved := Moved,
-      comparison_s := Seconds} = metrics(Comparisons),
+      comparison_s := Seconds, overhead_pct := Overhead} = metrics(Comparisons),
     Row = fun(Text, Kind) ->
         Of = verdicts(Kind, Comparisons),
         [Text | [integer_to_list(length([V || V <- Of, V =:= Verdict]))
@@ -188,6 +200,7 @@ table(Comparisons) ->
                       [Row("the same program", same), Row("one with more work", planted)]),
      io_lib:format("\nfalse alarms: ~w of ~w; missed: ~w of ~w; the control differed in ~w of ~w\n",
                    [Alarms, Count, Missed, Count, Moved, 2 * Count]),
+     ["the harness itself takes ", sderl_table:number(Overhead), " % of the time\n"],
      case Seconds of
          null -> "";
          _ -> ["a comparison takes ", sderl_table:number(Seconds), " s\n"]
