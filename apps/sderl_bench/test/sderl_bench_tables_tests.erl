@@ -199,6 +199,14 @@ mine_test_() ->
         with_file("{read, 70}. {add, 30}. {keys, 8}. {distribution, \"zipf\"}. {workers, 3}.",
                   fun(File) ->
             Names = programs(["--mine", File]),
+            %% As many virtual machines as a choice of so many needs; what cannot be taken must not
+            %% leave out what can.
+            {ok, #{do := {measure, #{least := Least, race := true}}}} = checked(["--mine", File]),
+            ?assert(Least >= sderl_bench_sample:least(sderl_bench_verdict:level(
+                length(Names) - 1))),
+            {ok, #{do := {measure, #{race := false}}}} =
+                checked(["--mine", File, "--tables", "none,set"]),
+            {ok, #{do := {measure, #{race := false}}}} = checked(["--tables", "set"]),
             ?assert(lists:member("counters+write: 70 read 30 add, zipf 0.99", Names)),
             ?assert(lists:member("set+read+auto-counters: 70 read 30 add, zipf 0.99", Names)),
             ?assertEqual([], [Name || Name <- Names, lists:prefix("bag", Name)
@@ -239,12 +247,30 @@ choice_test() ->
     ?assertMatch({~"all", ~"all", {true, _}}, Of(Tables, 2)),
     ?assertMatch({~"one", ~"one", _}, Of([{~"one", 1.0}], 12)).
 
+%% Who was left out of a race needs no more virtual machines, and is counted with the others.
+left_out_test() ->
+    Of = fun(Count, Slow) ->
+        sderl_bench_tables_choice:of_times(
+            [{~"slow", [150.1 * (1 + I / 100) || I <- lists:seq(0, Slow - 1)]}
+             | [{<<"t", (integer_to_binary(I))/binary>>, times(100.0 + I / 10, Count)}
+                || I <- lists:seq(0, 22)]])
+    end,
+    ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 2)),
+    ?assertMatch(#{provisional := {true, 8}, left_out := [~"slow"]}, Of(7, 2)),
+    %% Measured as often as the others.
+    ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(2, 2)),
+    ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(3, 2)),
+    ?assertMatch(#{provisional := false, left_out := []}, Of(8, 8)).
+
 %% ---------------------------------------------------------------- in words
 
 line(Program, N, Round, Ns) ->
     #{~"kind" => ~"vm", ~"program" => Program, ~"schedulers" => N, ~"round" => Round,
       ~"flags" => <<>>, ~"otp" => <<>>, ~"runs" => [Ns], ~"hash" => 1, ~"text" => ~"ok",
-      ~"why" => #{}}.
+      ~"why" => #{~"busy" => lists:duplicate(N, 0.9), ~"wall_ns" => Ns * 1.2, ~"queue" => 2,
+                  ~"reductions" => 100, ~"collections" => 1, ~"states" => #{},
+                  ~"locks" => #{~"db_tab" => Ns * 0.6},
+                  ~"counters" => #{~"cache_misses" => 0.1 * N}}}.
 
 %% 1,000 operations in 1 ms are one million a second.
 view_test() ->
@@ -264,7 +290,9 @@ view_test() ->
             ~"points" => [#{~"schedulers" => N, ~"flags" => <<>>, ~"otp" => <<>>} || N <- [1, 2]]
         }
     },
-    Lines = [line(Name, N, Round, 1.0e6 * Factor / N * (1 + Round / 10_000))
+    %% All scale but `none`.
+    Lines = [line(Name, N, Round, 1.0e6 * Factor / case Name of ~"none" -> 1; _ -> N end
+                                      * (1 + Round / 10_000))
              || {Name, Factor} <- [{~"control", 1}, {~"set", 1.02}, {~"sharded", 1}, {~"bag", 0.5},
                                    {~"none", 0.1}, {~"atomics", 0.25}],
                 N <- [1, 2], Round <- lists:seq(1, 12)],
@@ -273,7 +301,13 @@ view_test() ->
     [says(Words, Text) || Words <- ["fastest on 2: sharded; take set: how set",
                                     "the simplest that takes at most 5 % longer",
                                     "100 read, uniform; 10 keys, 1,000 operations by 2 workers",
-                                    "cannot do this: atomics"]],
+                                    "cannot do this: atomics",
+                                    "    1 scheduler: 0.90 at work",
+                                    "  sharded\n",
+                                    "why: it scales: 2.00 times on 2 schedulers",
+                                    "why: 0.20 of 2 schedulers had no work",
+                                    "why: threads wait for locks, in the mean 0.50 for db_tab",
+                                    "the processor counts: cache misses 20.0 %"]],
     Rows = [{Table1, N, round(Rate)}
             || {#{table := Table1, schedulers := N}, #{ops_per_s := Rate}}
                    <- sderl_bench_tables_view:rows(Summary)],

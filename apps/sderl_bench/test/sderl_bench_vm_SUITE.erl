@@ -12,7 +12,8 @@ never how fast anything is.
 
 -export([all/0, suite/0]).
 -export([measures/1, set/1, nodes/1, nodes_are_gone/1, node_is_lost/1, release/1,
-         goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1, another_otp/1,
+         goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
+         ignored_flags/1, another_otp/1,
          locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1, false_alarms/0,
          false_alarms/1]).
 
@@ -20,7 +21,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [measures, set, nodes, nodes_are_gone, node_is_lost, release, goes_on_after_a_kill, hangs,
-     fails, unknown_flags, locks, outputs_differ, ends_with_its_parent, tables]
+     fails, unknown_flags, ignored_flags, locks, outputs_differ, ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
 %% As short as can be.
@@ -64,7 +65,12 @@ measures(Config) ->
     ?assertEqual(2, length(Busy)),
     ?assert(Reductions > 0),
     {ok, Rows} = file:read_file(Json),
-    ?assertEqual(10, length(binary:split(Rows, ~"\n", [global, trim]))),
+    Metrics = [Of || Row <- binary:split(Rows, ~"\n", [global, trim]),
+                     #{~"metrics" := Of} <- [json:decode(Row)]],
+    ?assertEqual(10, length(Metrics)),
+    %% By an empty body in each virtual machine.
+    ?assertEqual(10, length([ok || #{~"overhead_pct" := Overhead} <- Metrics,
+                                   is_number(Overhead), Overhead >= 0])),
     %% All is known: the same again measures nothing, and a report can be had from the file.
     ?assertMatch({0, stdout, _}, bench(Args)),
     ?assertEqual(10, length(measured(File))),
@@ -296,6 +302,26 @@ unknown_flags(Config) ->
     says("nosuch", Of("+nosuch 1")),
     says("bad scheduler busy wait threshold", Of("+sbwt nonsense")).
 
+%% A virtual machine has no more dirty schedulers than schedulers, and does not say so. Such a point
+%% is left out, also when the command goes on; nothing is measured where no other is left.
+ignored_flags(Config) ->
+    File = file(Config, "ignored.jsonl"),
+    Args = ["--vary", "SDcpu=-,2:2", "--schedulers", "2", "--out", File | ?SMALL ++ ?SHORT],
+    Small = ~"sderl_bench_vm_mortal:small()",
+    All = [{~"control", 1, <<>>, 1}, {~"control", 2, <<>>, 1}, {Small, 1, <<>>, 1},
+           {Small, 2, <<>>, 1}, {Small, 2, ~"+SDcpu 2:2", 1}],
+    [begin
+        ?assertMatch({0, stdout, _}, bench(Args)),
+        ?assertEqual(All, measured(File)),
+        ?assertEqual([<<"1 scheduler, +SDcpu 2:2: it has 1 dirty CPU schedulers, 1 of them online: "
+                        "never more than schedulers">>],
+                     [Reason || #{~"kind" := ~"left_out", ~"reason" := Reason} <- lines(File)])
+     end || _ <- [first, again]],
+    {1, stderr, Text} = bench(["--flags", "+SDcpu 2:2", "--schedulers", "1", "--out",
+                               file(Config, "none.jsonl") | ?SMALL ++ ?SHORT]),
+    says("nothing was measured, because no virtual machine does what its flags ask for: "
+         "1 scheduler, +SDcpu 2:2", Text).
+
 %% The same one by its path: it compiles the programs itself.
 another_otp(Config) ->
     File = file(Config, "otps.jsonl"),
@@ -375,6 +401,7 @@ verdicts(Config) ->
     Metrics = Run("first.jsonl"),
     ?assertMatch(#{~"comparisons" := 1, ~"false_alarms" := 0, ~"missed" := 1}, Metrics),
     ?assert(map_get(~"comparison_s", Metrics) > 0),
+    cheap(Metrics),
     Files = [filename:join(Dir, Name) || Name <- ["0000-same.jsonl", "0001-same.jsonl",
                                                   "0001-planted.jsonl"]],
     [?assertEqual([{~"control", 1, <<>>, 1}, {~"spin", 1, <<>>, 1}], measured(File))
@@ -391,14 +418,33 @@ metrics(Json) ->
     {ok, Row} = file:read_file(Json),
     map_get(~"metrics", json:decode(Row)).
 
-%% Designed at 1 %. (What is missed depends on what else the machine does.)
+%% The harness itself takes at most 1 %.
+cheap(#{~"overhead_pct" := Overhead}) -> ?assert(Overhead =< 1.0).
+
+%% False alarms are designed at 1 %, and at least 95 of 100 slowdowns are to be found: of 20, more
+%% than 3 are missed in 1.6 % of all cases then. That is for machines that are not noisy, as the
+%% report calls those whose control scatters by more than 3 %.
 false_alarms() -> [{timetrap, {hours, 3}}].
 false_alarms(Config) ->
     Json = file(Config, "alarms.jsonl"),
-    {0, stdout, Text} = verdicts_of(["--dir", file(Config, "alarms"), "--json", Json]),
+    Dir = file(Config, "alarms"),
+    {0, stdout, Text} = verdicts_of(["--dir", Dir, "--json", Json]),
     ct:pal("~ts", [Text]),
-    #{~"comparisons" := 20, ~"false_alarms" := Alarms} = metrics(Json),
-    ?assert(Alarms =< 2).
+    #{~"comparisons" := 20, ~"false_alarms" := Alarms, ~"missed" := Missed} = Metrics =
+        metrics(Json),
+    ?assert(Alarms =< 2),
+    cheap(Metrics),
+    case sderl_table:median([control_scatter(File)
+                             || File <- filelib:wildcard(filename:join(Dir, "*.jsonl"))]) of
+        Quiet when Quiet =< 0.03 -> ?assert(Missed =< 3);
+        _ -> {comment, io_lib:format("~w of 20 missed, on a noisy machine: not judged", [Missed])}
+    end.
+
+control_scatter(File) ->
+    {ok, Header, Lines} = sderl_bench_vm_store:read(File),
+    #{programs := Programs} = sderl_bench_vm_summary:of_lines(Header, Lines),
+    [Scatter] = [Of || #{control := true, series := [#{rows := [#{scatter := Of}]}]} <- Programs],
+    Scatter.
 
 %% When the program that started it is gone, a virtual machine that measures ends.
 ends_with_its_parent(Config) ->

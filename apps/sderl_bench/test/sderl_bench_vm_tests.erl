@@ -18,7 +18,7 @@ matrix(More) ->
     maps:merge(#{schedulers => [2], flags => [], vary => [], otps => [""]}, More).
 
 points_test() ->
-    {ok, Points} = sderl_bench_vm_matrix:points(matrix(#{
+    {ok, Points, []} = sderl_bench_vm_matrix:points(matrix(#{
         schedulers => [4, 2, 4], flags => [{"sub", "true"}],
         vary => [{"sbwt", [none, "short"]}, {"JMsingle", ["true"]}]
     })),
@@ -31,7 +31,7 @@ points_test() ->
 
 %% As many schedulers in each node; one node is always among them.
 points_of_nodes_test() ->
-    {ok, Points} = sderl_bench_vm_matrix:points(matrix(#{nodes => [4, 2, 4],
+    {ok, Points, []} = sderl_bench_vm_matrix:points(matrix(#{nodes => [4, 2, 4],
                                                          vary => [{"sub", [none, "true"]}]})),
     ?assertEqual([{1, 2}, {2, 2}, {4, 2}, {1, 2}, {2, 2}, {4, 2}],
                  [{Nodes, N} || #{nodes := Nodes, schedulers := N} <- Points]),
@@ -40,7 +40,7 @@ points_of_nodes_test() ->
 %% Of several series the first one, on the least and the most.
 ends_test() ->
     Ends = fun(More) ->
-        {ok, Points} = sderl_bench_vm_matrix:points(matrix(More)),
+        {ok, Points, []} = sderl_bench_vm_matrix:points(matrix(More)),
         sderl_bench_vm_matrix:ends(Points)
     end,
     ?assertMatch([#{nodes := 1, flags := [], otp := ""}, #{nodes := 4, flags := [], otp := ""}],
@@ -102,12 +102,53 @@ control_test_() ->
         end)
     ].
 
+%% What is not possible together is left out by its name, and the others are not.
+left_out_points_test() ->
+    {ok, Points, LeftOut} = sderl_bench_vm_matrix:points(matrix(#{
+        vary => [{"sub", [none, "true"]}, {"scl", ["true", "false"]}]
+    })),
+    ?assertEqual([["+scl true"], ["+scl false"], ["+sub true +scl false"]],
+                 lists:uniq([[sderl_bench_vm_matrix:text(Point)] || Point <- Points])),
+    ?assertEqual(6, length(Points)),
+    [Text] = LeftOut,
+    ?assertMatch(<<"+sub true +scl true: balancing of utilisation", _/binary>>, text(Text)).
+
+%% What a virtual machine does in silence instead of what its flags say.
+ignored_test_() ->
+    Facts = #{dirty_cpu => 2, dirty_cpu_online => 1, bind_type => thread_spread,
+              bindings => [0, 1]},
+    Of = fun(Name, Value, More) ->
+        text(lists:join("; ", sderl_bench_vm_matrix:ignored(
+            #{schedulers => 2, flags => [{Name, Value}], otp => ""}, maps:merge(Facts, More))))
+    end,
+    [
+        {Name ++ " " ++ Value, ?_assertEqual(Said, Of(Name, Value, More))}
+     || {Name, Value, More, Said} <- [
+            {"sub", "true", #{}, <<>>},
+            {"SDcpu", "2:1", #{}, <<>>},
+            {"SDcpu", "2", #{}, <<>>},
+            {"SDcpu", ":1", #{}, <<>>},
+            {"SDcpu", "4:4", #{}, <<"it has 2 dirty CPU schedulers, 1 of them online: never more "
+                                    "than schedulers">>},
+            {"SDcpu", ":2", #{}, <<"it has 2 dirty CPU schedulers, 1 of them online: never more "
+                                   "than schedulers">>},
+            {"stbt", "ts", #{}, <<>>},
+            {"stbt", "db", #{}, <<>>},
+            {"sbt", "u", #{bind_type => unbound, bindings => [unbound, unbound]}, <<>>},
+            {"stbt", "ps", #{}, ~"its schedulers are bound by thread_spread"},
+            {"stbt", "ts", #{bind_type => unbound, bindings => [unbound, unbound]},
+             ~"2 of its 2 schedulers are bound to no processor"},
+            {"sbt", "db", #{bindings => [0, unbound]},
+             ~"1 of its 2 schedulers are bound to no processor"}
+        ]
+    ].
+
 refused_points_test_() ->
     [
         {Words, ?_test(says(Words, sderl_bench_vm_matrix:points(matrix(Matrix))))}
      || {Words, Matrix} <- [
             {"turns the compaction of load (+scl true) off",
-             #{vary => [{"sub", ["false", "true"]}, {"scl", ["true"]}]}},
+             #{vary => [{"sub", ["true"]}, {"scl", ["true"]}]}},
             {"both bind schedulers", #{flags => [{"stbt", "db"}], vary => [{"sbt", ["db"]}]}},
             {"+sub is given twice", #{flags => [{"sub", "true"}], vary => [{"sub", [none]}]}},
             {"more than 10000 are refused",
@@ -157,6 +198,9 @@ options_test_() ->
             {"--width", ["--width", "0"]},
             {"--budget-min", ["--budget-min", "x"]},
             {"at least 1", ["--runs", "0"]},
+            {"--least must be at least 1, not 0", ["--least", "0"]},
+            {"there is no suite large; there is small", ["--suite", "large"]},
+            {"--suite and --program", ["--suite", "small", "--program", "bang"]},
             {"--show and --compare", ["--show", "a", "--compare", "a", "b"]},
             {"--strict is for --compare", ["--strict"]},
             {"--threshold", ["--compare", "a", "b", "--threshold", "x1"]},
@@ -173,6 +217,31 @@ with_file(Content, Fun) ->
                                        erlang:unique_integer([positive])])),
     ok = file:write_file(File, Content),
     try Fun(File) after file:delete(File) end.
+
+%% As many as the verdicts of two files of the same command need; a number that is given stays.
+least_test_() ->
+    {timeout, 120, fun() ->
+        Of = fun(Args) ->
+            {ok, #{do := {measure, #{least := Least, programs := [_ | Programs]}}}} =
+                checked(["--schedulers", "2" | Args]),
+            {Least, lists:sum([length(Points) || #{points := Points} <- Programs])}
+        end,
+        ?assertEqual({6, 2}, Of(["--program", "bang"])),
+        {Least, Count} = Of([]),
+        ?assert(Count > 40),
+        ?assertEqual(sderl_bench_sample:least(sderl_bench_verdict:level(Count)), Least),
+        ?assertEqual({3, Count}, Of(["--least", "3"])),
+        {7, 12} = Of(["--suite", "small"]),
+        Width = fun(Args) ->
+            {ok, #{do := {measure, #{width := Width}}}} = checked(Args),
+            Width
+        end,
+        ?assertEqual([0.05, 0.01, 0.02],
+                     [Width(Args) || Args <- [["--suite", "small"],
+                                              ["--suite", "small", "--width", "1"],
+                                              ["--program", "bang"]]]),
+        ?assertEqual([6, 6, 7, 8], [sderl_bench_vm_plan:least(N) || N <- [1, 4, 5, 44]])
+    end}.
 
 %% Without --program those that can; the control is on the least and the most.
 nodes_options_test_() ->
@@ -287,6 +356,39 @@ works(Count) ->
 
 plan(Seed) -> #{seed => Seed, width => 0.02, least => 6}.
 
+%% The race is on two schedulers: far behind is who was measured twice, and not who was once; one
+%% scheduler is measured of those that are left, when they have enough.
+race_test() ->
+    Id = fun(Name, N) -> {Name, {{schedulers, N}, {<<>>, <<>>}}} end,
+    Works = [#{id => Id(Name, N), control => Name =:= c} || Name <- [c, x, y, z], N <- [1, 2]],
+    Seen = fun(Lists) ->
+        #{Id(Name, 2) => #{times => maps:from_list(lists:enumerate(Times)), failed => 0}
+          || Name := Times <- Lists}
+    end,
+    Of = fun(Round, Some) ->
+        lists:sort([{Name, N} || #{id := {Name, {{schedulers, N}, _}}, control := false}
+                                     <- sderl_bench_vm_plan:round(Works, Round, Some,
+                                                                  (plan(1))#{race => true})])
+    end,
+    All = [{x, 2}, {y, 2}, {z, 2}],
+    ?assertEqual(All, Of(1, #{})),
+    ?assertEqual(All, Of(2, Seen(#{x => [1.0], y => [9.0], z => [1.1]}))),
+    Two = #{x => [1.0, 1.1], y => [1.66, 9.0], z => [1.64, 9.0]},
+    ?assertEqual([{x, 2}, {z, 2}], Of(3, Seen(Two))),
+    %% A round that is interrupted has the same points as before.
+    ?assertEqual([{z, 2}], Of(3, Seen(Two#{x := [1.0, 1.1, 9.9]}))),
+    ?assertEqual([{y, 2}], Of(2, Seen(Two#{y := [1.66]}))),
+    ?assertEqual([], Of(2, Seen(Two))),
+    Many = Seen(#{x => [1.0 + I / 1.0e4 || I <- lists:seq(1, 6)], y => [9.0, 9.0],
+                  z => [1.1, 1.5, 1.1, 1.9, 1.0, 2.0]}),
+    ?assertEqual([{x, 1}, {z, 1}, {z, 2}], Of(7, Many)),
+    %% Where there are no more rounds than that, they catch up.
+    ?assertEqual([{x, 1}, {z, 1}], Of(1, Many)),
+    %% One that fails again and again is not waited for.
+    Broken = (Seen(Two))#{Id(z, 2) := #{times => #{}, failed => 2}},
+    ?assertEqual([{x, 2}], Of(3, Broken)),
+    ?assertMatch(#{names := []}, sderl_bench_vm_race:behind([])).
+
 plan_test_() ->
     [
         sderl_prop:eunit("each round has all points once, in an order of its own", 100, fun() ->
@@ -343,7 +445,7 @@ store() ->
              sderl_bench_vm_store:open(File, header(#{settings => #{runs => 6}}))),
         %% Nothing was measured yet: other settings may have the file.
         ok = file:write_file(File, hd(binary:split(Whole, ~"\n"))),
-        ok = file:write_file(File, "\n{\"kind\":\"otp\"}\n", [append]),
+        ok = file:write_file(File, "\n{\"kind\":\"otp\"}\n{\"kind\":\"left_out\"}\n", [append]),
         {ok, S0, #{~"settings" := #{~"runs" := 6}}, []} =
             sderl_bench_vm_store:open(File, header(#{settings => #{runs => 6}})),
         ok = sderl_bench_vm_store:close(S0),
@@ -558,6 +660,25 @@ nothing_measured() ->
     ?assertNotEqual(nomatch, string:find(Text, "nothing was measured")),
     ?assertEqual([], sderl_bench_vm_table:rows(Summary)).
 
+%% What was asked for and not possible is told, and what the system does not let perf count.
+notes_test_() ->
+    {timeout, 120, fun() ->
+        {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 2),
+        Refused = [Line#{~"why" := Why#{~"counters_refused" => ~"No permission to enable cycles"}}
+                   || #{~"why" := Why} = Line <- Lines],
+        Of = fun(Some) ->
+            text(sderl_bench_vm_table:text(sderl_bench_vm_summary:of_lines(
+                Header#{~"left_out" => [~"+sub true +scl true: both"]}, Some)))
+        end,
+        Text = Of([#{~"kind" => ~"left_out", ~"reason" => ~"1 scheduler, +SDcpu 4:4: it has 1"}
+                   | Refused]),
+        [?assertMatch({{_, _}, _}, {binary:match(Text, Words), Words})
+         || Words <- [~"note: left out, because it is not possible: +sub true +scl true: both",
+                      ~"not possible: 1 scheduler, +SDcpu 4:4: it has 1",
+                      ~"counters were not read: No permission to enable cycles"]],
+        ?assertEqual(nomatch, binary:match(Of(Lines), ~"were not read"))
+    end}.
+
 %% Speedup by parts is the measured one.
 split_test_() ->
     sderl_prop:eunit("what is lost is lost to idleness or to longer work", 200, fun() ->
@@ -724,6 +845,58 @@ migrations() ->
     ?assertEqual([100, 1, 1], [sderl_bench_vm_migrations:repetitions(Ns)
                                || Ns <- [1.0e6, 1.0e8, 1.0e10]]).
 
+%% Without permission, or without perf, the virtual machine tells so instead of figures.
+counters_test_() ->
+    {timeout, 120, fun counters/0}.
+
+counters() ->
+    with_program("perf", "echo 'Error:'; echo 'No permission to enable cycles event.'; exit 255\n",
+                 fun(Perf) ->
+        Said = fun(Path) ->
+            Before = os:getenv("PATH"),
+            true = os:putenv("PATH", Path),
+            try
+                {Pid, _} = Task = sderl_prof_perf:start(counters, 60_000),
+                ok = sderl_fleet:await(fun() -> not is_process_alive(Pid) end, 60_000),
+                sderl_bench_vm_counters:stop({erlang:monotonic_time(nanosecond), Task})
+            after
+                true = os:putenv("PATH", Before)
+            end
+        end,
+        ?assertEqual(#{counters_refused => ~"No permission to enable cycles event."},
+                     Said(filename:dirname(Perf))),
+        ?assertEqual(#{counters_refused => ~"there is no perf on this machine"}, Said("/no/such")),
+        ?assertEqual(#{}, sderl_bench_vm_counters:stop(none))
+    end).
+
+%% An executable in a folder of its own.
+with_program(Name, Script, Fun) ->
+    with_file("", fun(File) ->
+        Path = filename:join(File ++ "_bin", Name),
+        try
+            ok = filelib:ensure_dir(Path),
+            ok = file:write_file(Path, ["#!/bin/sh\n", Script]),
+            ok = file:change_mode(Path, 8#755),
+            Fun(Path)
+        after
+            file:del_dir_r(filename:dirname(Path))
+        end
+    end).
+
+%% Told before its compiler is given what it cannot understand.
+old_otp_test_() ->
+    [
+        {Release, {timeout, 120, fun() ->
+            with_program("erl", "printf " ++ Release ++ "\n", fun(Erl) ->
+                says("OTP old (" ++ Erl ++ ") is OTP " ++ Release ++ ", and the code that measures "
+                     "runs on OTP 27 or newer",
+                     sderl_bench_vm_start:open([{"old", Erl}],
+                                               #{modules => [], limit_ms => 60_000}))
+            end)
+        end}}
+     || Release <- ["26", "R16B03"]
+    ].
+
 %% What a program prints without an end does not fill the memory.
 last_test_() ->
     {timeout, 120, fun last/0}.
@@ -763,10 +936,18 @@ host() ->
         end))
     end,
     ?assertEqual([true, true, null], [Counts(Names) || Names <- [["x/cpu"], ["x/armv8_0"], []]]),
-    Notes = text(lists:join("\n", sderl_bench_vm_host:notes(Info#{cores := 2, quota := 1.5}, 8))),
+    Noted = fun(Schedulers) ->
+        text(lists:join("\n", sderl_bench_vm_host:notes(Info#{cores := 2, quota := 1.5},
+                                                        Schedulers)))
+    end,
+    Notes = Noted(8),
     [?assertNotEqual({nomatch, Words, Notes}, {string:find(Notes, Words), Words, Notes})
-     || Words <- ["8 schedulers share 2 cores", "quota of 1.5", "2 hardware threads",
+     || Words <- ["8 schedulers share 2 cores",
+                  "quota of 1.50 processors: with 8 schedulers at work all threads are stopped",
+                  "2 hardware threads",
                   "2 kinds of cores", "memory is on 2 nodes", "powersave",
                   "counters cannot be had here"]],
+    %% The quota is told also where no point has more schedulers.
+    ?assertNotEqual(nomatch, string:find(Noted(1), "a quota of 1.50 processors\n")),
     #{cores := Cores} = sderl_bench_vm_host:info(),
     ?assert(Cores >= 1).

@@ -5,7 +5,8 @@ Which of several tables to take, by their times. Pure.
 
 The fastest is the one with the least median. The simplest one that is surely hardly slower than it
 is taken: the whole interval of the ratio of their times must lie below `slack/0`. All intervals of
-a choice together are wrong in at most 1 of 100 cases.
+a choice together are wrong in at most 1 of 100 cases; those of tables that were left out of the
+race (`m:sderl_bench_vm_race`) are counted among them, because they were left out by their times.
 """.
 
 -export([of_times/1, slack/0]).
@@ -13,11 +14,12 @@ a choice together are wrong in at most 1 of 100 cases.
 
 -doc """
 `take` is what to take, `ratio` its time by that of the fastest. `provisional`: too few values, and
-so many are needed of each; the fastest is taken then.
+so many are needed of each; the fastest is taken then. `left_out`: far behind, and measured no more.
 """.
 -type choice() :: #{fastest := Name :: binary(), take := Name :: binary(),
                     ratio := sderl_bench_sample:interval(),
-                    provisional := false | {true, Needed :: pos_integer()}}.
+                    provisional := false | {true, Needed :: pos_integer()},
+                    left_out := [Name :: binary()]}.
 
 %% How much slower something simpler may be.
 -define(SLACK, 0.05).
@@ -26,11 +28,12 @@ so many are needed of each; the fastest is taken then.
 -spec slack() -> float().
 slack() -> ?SLACK.
 
--doc "The tables with the times of each, the simplest first.".
+-doc "The tables with the times of each, in the order of the rounds; the simplest table first.".
 -spec of_times([{Name :: binary(), Times :: [float(), ...]}, ...]) -> choice().
-of_times(Tables) ->
-    Level = sderl_bench_verdict:level(max(1, length(Tables) - 1)),
+of_times(All) ->
+    Level = sderl_bench_verdict:level(max(1, length(All) - 1)),
     Least = sderl_bench_sample:least(Level),
+    {Out, Tables} = left_out(All),
     {_, Fastest} = lists:min([{sderl_table:median(Times), Name} || {Name, Times} <- Tables]),
     {Fastest, Best} = lists:keyfind(Fastest, 1, Tables),
     Enough = lists:all(fun({_, Times}) -> length(Times) >= Least end, Tables),
@@ -43,7 +46,17 @@ of_times(Tables) ->
         [] -> {Fastest, #{value => 1.0, low => 1.0, high => 1.0}}
     end,
     #{fastest => Fastest, take => Take, ratio => Ratio,
+      left_out => [Name || {Name, _} <- Out],
       provisional => case Enough of true -> false; false -> {true, Least} end}.
+
+%% Far behind, and not measured when others were: where there was no race, all have as many values,
+%% or one less of a round that did not end.
+left_out(All) ->
+    #{names := Behind, looks := Looks} = sderl_bench_vm_race:behind(All),
+    Most = lists:max([length(Times) || {_, Times} <- All]),
+    lists:partition(fun({Name, Times}) ->
+        length(Times) =:= Looks andalso Most > Looks + 1 andalso lists:member(Name, Behind)
+    end, All).
 
 simpler(Name, Other, Tables) ->
     Names = [Known || {Known, _} <- Tables],

@@ -2,7 +2,8 @@
 -module(sderl_bench_tables_view).
 -moduledoc """
 The results of `bin/sderl bench tables` as text for a terminal, and as rows of JSON: for each mix of
-operations all tables side by side, the fastest first, and which one to take. Pure.
+operations all tables side by side, the fastest first, which one to take, and why each of them gains
+no more from more schedulers. Pure.
 """.
 
 -export([text/1, rows/1, answer/2]).
@@ -16,7 +17,7 @@ text(#{programs := Programs} = Summary) ->
     Names = lists:uniq([table(Program) || Program <- Tables]),
     [
         sderl_bench_vm_table:heading(Summary),
-        [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names)
+        [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names, Programs)
          || Mix <- lists:uniq([mix_of(Program) || Program <- Tables])],
         [["\n", Line] || Line <- sderl_bench_vm_table:failures(Summary)],
         sderl_bench_vm_table:overhead(Tables)
@@ -26,26 +27,26 @@ table(#{settings := #{~"table" := Table}}) -> Table.
 
 mix_of(#{settings := #{~"mix" := Mix}}) -> Mix.
 
-mix(Mix, [#{settings := Settings} | _] = Programs, Names) ->
+mix(Mix, [#{settings := Settings} | _] = Programs, Names, All) ->
     #{~"keys" := Keys, ~"operations" := Operations, ~"workers" := Workers} = Settings,
-    Keyed = [{Key, table(Program), map_get(settings, Program), Rows}
-             || #{series := Series} = Program <- Programs, #{key := Key, rows := Rows} <- Series],
+    Keyed = [{Key, {table(Program), map_get(settings, Program), Of}}
+             || #{series := Series} = Program <- Programs, #{key := Key} = Of <- Series],
     [
         io_lib:format("\n~ts; ~ts keys, ~ts operations by ~w workers~n",
                       [Mix, sderl_table:number(Keys), sderl_table:number(Operations), Workers]),
-        [series(Key, [{Table, Of, Rows} || {K, Table, Of, Rows} <- Keyed, K =:= Key])
-         || Key <- lists:uniq([Key || {Key, _, _, _} <- Keyed])],
+        [series(Key, [Table || {K, Table} <- Keyed, K =:= Key], All)
+         || Key <- lists:uniq([Key || {Key, _} <- Keyed])],
         case Names -- [table(Program) || Program <- Programs] of
             [] -> "";
             Others -> ["  cannot do this: ", lists:join(", ", Others), "\n"]
         end
     ].
 
-series(Key, Tables) ->
-    Ns = lists:usort([N || {_, _, Rows} <- Tables, #{schedulers := N} <- Rows]),
+series(Key, Tables, All) ->
+    Ns = lists:usort([N || {_, _, #{rows := Rows}} <- Tables, #{schedulers := N} <- Rows]),
     Most = lists:last(Ns),
     Sorted = [Table || {_, Table} <- lists:sort([{order(Most, Rows), Table}
-                                                 || {_, _, Rows} = Table <- Tables])],
+                                                 || {_, _, #{rows := Rows}} = Table <- Tables])],
     [
         case Key of
             {~"", ~""} -> "";
@@ -56,7 +57,9 @@ series(Key, Tables) ->
                 ["speedup", "speedup; . is ideal"],
             [row(Table, Ns, Most) || Table <- Sorted]
         ),
-        [["  ", Line, "\n"] || Line <- answer(Most, Tables)]
+        [["  ", Line, "\n"] || Line <- answer(Most, Tables)],
+        [["  ", Name, "\n", [["    ", Line, "\n"] || Line <- sderl_bench_vm_table:why(Series, All)]]
+         || {Name, _, Series} <- Sorted]
     ].
 
 %% A bag keeps several objects of a key, so it is no substitute for the others.
@@ -77,7 +80,7 @@ at(N, Rows) ->
         [] -> none
     end.
 
-row({Name, #{~"operations" := Operations}, Rows}, Ns, Most) ->
+row({Name, #{~"operations" := Operations}, #{rows := Rows}}, Ns, Most) ->
     Speedup = case at(Most, Rows) of
         #{speedup := Of} -> Of;
         none -> undefined
@@ -105,30 +108,39 @@ rate_end(Operations, Ns) -> 1000 * Operations / Ns.
 
 -doc "Which table is the fastest on so many schedulers, which to take, and why: lines of text.".
 -spec answer(N :: pos_integer(), [{Name :: binary(), Settings :: #{binary() => term()},
-                                   [sderl_bench_vm_summary:row()]}]) -> [unicode:chardata()].
+                                   sderl_bench_vm_summary:series()}]) -> [unicode:chardata()].
 answer(N, Tables) ->
     choice(N, [{Name, Settings, Times}
-               || {Name, Settings, Rows} <- Tables, is_choice(Name, Settings),
+               || {Name, Settings, #{rows := Rows}} <- Tables, is_choice(Name, Settings),
                   #{schedulers := M, times := Times} <- Rows, M =:= N]).
 
 choice(_, []) -> [];
 choice(_, [_]) -> [];
 choice(N, Tables) ->
-    #{fastest := Fastest, take := Take, ratio := Ratio, provisional := Provisional} =
+    #{fastest := Fastest, take := Take, ratio := Ratio, provisional := Provisional,
+      left_out := LeftOut} =
         sderl_bench_tables_choice:of_times([{Name, Times} || {Name, _, Times} <- Tables]),
     {Take, #{~"how" := How}, _} = lists:keyfind(Take, 1, Tables),
     [io_lib:format("fastest on ~w: ~ts; take ~ts: ~ts", [N, Fastest, Take, How])
      | case {Take, Provisional} of
          {_, {true, Needed}} ->
-             [io_lib:format("(by the medians alone: a choice needs ~w virtual machines of each, "
-                            "--least ~w)", [Needed, Needed])];
+             [io_lib:format("(by the medians alone: a choice needs ~w virtual machines of each; "
+                            "the same command goes on, with --least ~w at least)",
+                            [Needed, Needed])];
          {Fastest, false} ->
              [];
          {_, false} ->
              [io_lib:format("(the simplest that takes at most ~w % longer: ~ts times)",
                             [round(100 * sderl_bench_tables_choice:slack()),
                              interval(fun sderl_table:number/1, Ratio)])]
-     end].
+     end ++ left_out(LeftOut)].
+
+left_out([]) -> [];
+left_out(Names) ->
+    #{looks := Looks, factor := Factor} = sderl_bench_vm_race:behind([]),
+    [[io_lib:format("(left out after ~w virtual machines of each, all of which took more than ~ts "
+                    "times as long as those of the leader: ", [Looks, sderl_table:number(Factor)]),
+      lists:join(", ", Names), ")"]].
 
 -doc "Each point as parameters and metrics.".
 -spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].

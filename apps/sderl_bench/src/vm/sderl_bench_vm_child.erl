@@ -29,6 +29,10 @@ before.
     repetitions => pos_integer()
 }.
 
+%% So long schedulers are waited for until they are bound, and so long between two looks.
+-define(BIND_MS, 1000).
+-define(STEP_MS, 10).
+
 -doc "Called by `erl -run`, with the name of the file.".
 -spec main([string()]) -> no_return().
 main([File]) ->
@@ -90,7 +94,12 @@ spread(Order) ->
     Order.
 
 do(#{do := probe}) ->
+    Bindings = bindings(?BIND_MS div ?STEP_MS),
     {ok, #{
+        dirty_cpu => erlang:system_info(dirty_cpu_schedulers),
+        dirty_cpu_online => erlang:system_info(dirty_cpu_schedulers_online),
+        bind_type => erlang:system_info(scheduler_bind_type),
+        bindings => Bindings,
         otp => otp(),
         erts => erlang:system_info(version),
         schedulers => erlang:system_info(schedulers_online),
@@ -129,6 +138,17 @@ migrations(#{runs := Runs}, #{job := Job, repetitions := Count, on := Nodes}, Wh
     end) of
         none -> Why;
         Migrations -> Why#{migrations => Migrations}
+    end.
+
+%% A scheduler binds itself when it first runs, which takes a moment.
+bindings(Looks) ->
+    Bindings = tuple_to_list(erlang:system_info(scheduler_bindings)),
+    case erlang:system_info(scheduler_bind_type) =/= unbound andalso
+             lists:member(unbound, Bindings) andalso Looks > 0 of
+        true ->
+            receive after ?STEP_MS -> bindings(Looks - 1) end;
+        false ->
+            Bindings
     end.
 
 processors() ->

@@ -111,6 +111,13 @@ matched(Read, File, Pattern) ->
         _ -> null
     end.
 
+%% What a point with more schedulers than the quota does.
+beyond(Schedulers, Quota) when Schedulers > Quota ->
+    io_lib:format(": with ~w schedulers at work all threads are stopped for a part of each period, "
+                  "so set +S to the quota", [Schedulers]);
+beyond(_, _) ->
+    "".
+
 -doc "What of it makes figures hard to read, for points with at most so many schedulers.".
 -spec notes(#{atom() => term()}, Schedulers :: pos_integer()) -> [unicode:chardata()].
 notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_cores := Kinds,
@@ -119,9 +126,8 @@ notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_co
                    "one another, and no law of scaling is fitted there",
                    [Schedulers, Cores, [$s || Cores > 1]])
      || Schedulers > Cores] ++
-    [io_lib:format("this is a container with a quota of ~ts processors: beyond it all threads are "
-                   "stopped for a part of each period, so set +S to the quota",
-                   [sderl_table:number(Quota)])
+    [io_lib:format("this is a container with a quota of ~ts processors~ts",
+                   [sderl_table:number(Quota), beyond(Schedulers, Quota)])
      || is_number(Quota)] ++
     [io_lib:format("~w hardware threads share a core: a speedup above the number of cores is "
                    "theirs", [Threads])

@@ -5,13 +5,14 @@ The points that are measured: each number of schedulers, or of nodes with as man
 with each combination of the values of some flags on each OTP. One scheduler, or one node, is always
 among them.
 
-What the virtual machine would take in silence and not do, or what would disturb the measurement, is
-refused here. Flags and values that no virtual machine knows are left to it: it has its own words
-for them, which are shown.
+What would disturb the measurement is refused here. Combinations that the virtual machine would take
+in silence and not do are left out; so are, by `ignored/2`, points whose virtual machine did not do
+what was asked for. Flags and values that no virtual machine knows are left to it: it has its own
+words for them, which are shown.
 """.
 
--export([points/1, flags/1, vary/1, arguments/1, text/1, fields/1, ends/1]).
--export_type([point/0, flag/0, axis/0, matrix/0]).
+-export([points/1, ignored/2, flags/1, vary/1, arguments/1, text/1, fields/1, ends/1]).
+-export_type([point/0, flag/0, axis/0, matrix/0, facts/0]).
 
 -doc "A flag and its value; `\"\"` for a flag without one.".
 -type flag() :: {Name :: string(), Value :: string()}.
@@ -35,6 +36,11 @@ the virtual machine is no node where there are none.
 -type point() :: #{schedulers := pos_integer(), nodes => pos_integer(), flags := [flag()],
                    otp := string()}.
 
+-doc "What a virtual machine tells of itself, among other things.".
+-type facts() :: #{dirty_cpu := non_neg_integer(), dirty_cpu_online := non_neg_integer(),
+                   bind_type := atom(), bindings := [unbound | non_neg_integer()],
+                   atom() => term()}.
+
 -define(MOST, 10_000).
 %% Flags that belong to an option, or that change what the measurement itself needs.
 -define(RESERVED, #{
@@ -51,8 +57,12 @@ the virtual machine is no node where there are none.
     "b" => "it starts another function than boot"
 }).
 
--doc "All points, each once, in the order of the axes. The message names what cannot be together.".
--spec points(matrix()) -> {ok, [point(), ...]} | {error, unicode:chardata()}.
+-doc """
+All points, each once, in the order of the axes, without the combinations of flags that are not
+possible: of these a text each, which names them. It is an error when none is possible.
+""".
+-spec points(matrix()) ->
+    {ok, [point(), ...], LeftOut :: [unicode:chardata()]} | {error, unicode:chardata()}.
 points(#{flags := Flags, vary := Axes, otps := Otps} = Matrix) ->
     Sizes = sizes(Matrix),
     Count = lists:foldl(fun({_, Values}, N) -> N * length(Values) end,
@@ -60,10 +70,14 @@ points(#{flags := Flags, vary := Axes, otps := Otps} = Matrix) ->
     maybe
         ok ?= once(Flags, Axes),
         {true, _} ?= {Count =< ?MOST, Count},
-        Sets = [Flags ++ lists:append(Chosen) || Chosen <- combined(Axes)],
-        ok ?= together(Sets),
-        {ok, [Size#{flags => Set, otp => Otp} || Otp <- Otps, Set <- Sets, Size <- Sizes]}
+        All = [Flags ++ lists:append(Chosen) || Chosen <- combined(Axes)],
+        LeftOut = [[shown(Set), ": ", Why] || Set <- All, Why <- lists:sublist(apart(Set), 1)],
+        {[_ | _] = Sets, _} ?= {[Set || Set <- All, apart(Set) =:= []], LeftOut},
+        Points = [Size#{flags => Set, otp => Otp} || Otp <- Otps, Set <- Sets, Size <- Sizes],
+        {ok, Points, LeftOut}
     else
+        {[], [Text | _]} ->
+            {error, ["no point is possible: ", Text, "; leave one of them out"]};
         {false, _} ->
             {error, io_lib:format("these are ~w points, and more than ~w are refused: vary less",
                                   [Count, ?MOST])};
@@ -91,15 +105,8 @@ once(Flags, Axes) ->
             {error, ["+", Twice, " is given twice; give a flag once, in --flags or --vary"]}
     end.
 
-together([]) ->
-    ok;
-together([Set | Sets]) ->
-    case [Text || {Some, Text} <- clashes(), Some -- Set =:= []] ++ both(Set) of
-        [] -> together(Sets);
-        [Text | _] ->
-            {error, ["this point is not possible: ", shown(Set), ": ", Text,
-                     "; leave one of them out"]}
-    end.
+%% Why the flags of a set cannot be together; nothing where they can.
+apart(Set) -> [Text || {Some, Text} <- clashes(), Some -- Set =:= []] ++ both(Set).
 
 clashes() ->
     [{[{"sub", "true"}, {"scl", "true"}],
@@ -108,6 +115,53 @@ clashes() ->
 both(Set) ->
     ["+stbt and +sbt both bind schedulers; the first only tries to"
      || lists:keymember("stbt", 1, Set), lists:keymember("sbt", 1, Set)].
+
+-doc "What the virtual machine of a point did not do of what its flags ask for, in words.".
+-spec ignored(point(), facts()) -> [unicode:chardata()].
+ignored(#{flags := Flags}, Facts) ->
+    lists:append([undone(Name, Value, Facts) || {Name, Value} <- Flags]).
+
+undone("SDcpu", Value, #{dirty_cpu := Count, dirty_cpu_online := Online}) ->
+    Wanted = [integer(Word) || Word <- string:split(Value, ":")],
+    case [ok || {N, Has} <- lists:zip(Wanted, lists:sublist([Count, Online], length(Wanted))),
+                is_integer(N), N =/= Has] of
+        [] -> [];
+        _ -> [io_lib:format("it has ~w dirty CPU schedulers, ~w of them online: never more than "
+                            "schedulers", [Count, Online])]
+    end;
+undone(Name, Value, Facts) when Name =:= "stbt"; Name =:= "sbt" ->
+    unbound(bind_type(Value), Facts);
+undone(_, _, _) ->
+    [].
+
+integer(Word) ->
+    case string:to_integer(Word) of
+        {N, ""} when is_integer(N) -> N;
+        _ -> none
+    end.
+
+%% The type that the virtual machine tells is what it was asked for, if it can bind at all. Whether
+%% a scheduler is bound, the bindings tell.
+unbound(unbound, _) ->
+    [];
+unbound(Type, #{bind_type := Has, bindings := Bindings}) ->
+    case {[B || B <- Bindings, B =:= unbound], Type =:= any orelse Type =:= Has} of
+        {[], true} -> [];
+        {[], false} -> [io_lib:format("its schedulers are bound by ~ts", [Has])];
+        {Free, _} -> [io_lib:format("~w of its ~w schedulers are bound to no processor",
+                                    [length(Free), length(Bindings)])]
+    end.
+
+bind_type("u") -> unbound;
+bind_type("ns") -> no_spread;
+bind_type("ts") -> thread_spread;
+bind_type("ps") -> processor_spread;
+bind_type("s") -> spread;
+bind_type("nnts") -> no_node_thread_spread;
+bind_type("nnps") -> no_node_processor_spread;
+bind_type("tnnps") -> thread_no_node_processor_spread;
+%% The default is that of the OTP.
+bind_type(_) -> any.
 
 -doc """
 The flags of a text as on the command line of `erl`: `+sbt db +sub true`. A flag without a value

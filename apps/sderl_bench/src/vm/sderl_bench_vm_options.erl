@@ -10,11 +10,17 @@ commands have too is in `m:sderl_bench_vm_request`.
 
 -import(sderl_bench_vm_request, [given/3, many/3, all/2]).
 
+%% Percent: a first look is content with less.
+-define(SUITE_WIDTH, "5").
+
 -doc "For `m:argparse`.".
 -spec arguments() -> [argparse:argument()].
 arguments() ->
     [
         given(program, "LIST", "programs, with commas between them (all that there are)"),
+        given(suite, "small", lists:append(["a fixed choice of programs, for a first look (with "
+                                            "--width " ?SUITE_WIDTH "): "
+                                            | lists:join(", ", suite("small"))])),
         many(mfa, "CALL", "a call to measure, as \"lists:seq(1,1000)\"; may be given again"),
         many(pa, "DIR", "a folder with more modules; may be given again"),
         given(release, "DIR", "a built release, whose applications are started first: the calls of "
@@ -46,12 +52,16 @@ measure(Given) ->
         ok ?= add_paths(maps:get(pa, Options, [])),
         {ok, Cores} ?= sderl_bench_vm_request:cores(Options),
         {ok, Jobs} ?= jobs(Options, Cores),
-        sderl_bench_vm_request:measure(Command, Options, Jobs)
+        sderl_bench_vm_request:measure(Command, with_width(Options), Jobs)
     end.
+
+with_width(#{suite := _} = Options) -> maps:merge(#{width => ?SUITE_WIDTH}, Options);
+with_width(Options) -> Options.
 
 %% ---------------------------------------------------------------- a file of options
 
--define(OF_FILE, [program, mfa, pa, release, size, set, cores, schedulers, nodes, flags, vary,
+-define(OF_FILE, [program, suite, mfa, pa, release, size, set, cores, schedulers, nodes, flags,
+                  vary,
                   otp]).
 
 with_file(#{matrix := File} = Given) ->
@@ -123,6 +133,7 @@ jobs(Options, Cores) ->
         {ok, Size} ?= known_size(maps:get(size, Options, "short")),
         {ok, Changes} ?= sderl_bench_vm_set:all(maps:get(set, Options, [])),
         ok ?= sderl_bench_vm_set:unused(Changes, names(Options)),
+        ok ?= known_suite(Options),
         {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores, Changes) end,
                               names(Options)),
         ok ?= can_spread(Options, Programs),
@@ -141,9 +152,20 @@ jobs(Options, Cores) ->
 
 %% With a call and no program, the call alone.
 names(#{program := Text}) -> sderl_bench_experiment:words(Text);
+names(#{suite := Name}) -> suite(Name);
 names(#{mfa := _}) -> [];
 names(#{nodes := _}) -> spread();
 names(_) -> [Name || {Name, _} <- sderl_bench_vm_program:all()].
+
+%% Computing, memory, messages, one mailbox, tables, timers: few enough to be known well in minutes.
+suite("small") -> ["mbrot", "ran", "big", "bang", "ets_random_ops", "timer_wheel"].
+
+known_suite(#{suite := _, program := _}) ->
+    {error, "--suite and --program: a suite is a list of programs; leave one out"};
+known_suite(#{suite := Name}) when Name =/= "small" ->
+    {error, ["--suite: there is no suite ", Name, "; there is small"]};
+known_suite(_) ->
+    ok.
 
 spread() ->
     [Name || {Name, Module} <- sderl_bench_vm_program:all(),

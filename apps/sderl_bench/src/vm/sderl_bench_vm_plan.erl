@@ -6,16 +6,17 @@ Which virtual machine is started next. Pure.
 Measurements go in *rounds*. In each, every point of every program has one virtual machine, in an
 order that is drawn anew from the seed and the number of the round: so a disturbance that lasts
 touches all points alike, and none is always behind the same other one. A point that is known well
-enough has no more virtual machines; the control has some as long as there is any other.
+enough has no more virtual machines; the control has some as long as there is any other. In a race
+(`m:sderl_bench_vm_race`) a round has those points only that may still be the answer.
 """.
 
--export([round/4, narrow/2, width/1, least/0]).
+-export([round/4, narrow/2, width/1, least/0, least/1]).
 -export_type([work/0, id/0, seen/0]).
 
 -doc "A point of a program. `control` is the one that shows the noise of the machine.".
 -type work() :: #{id := id(), control := boolean(), _ => _}.
 
--type id() :: term().
+-type id() :: {Program :: binary(), {sderl_bench_vm_size:size(), sderl_bench_vm_summary:key()}}.
 
 -doc """
 The times of a point by the number of the round, one of each virtual machine; and how many failed.
@@ -34,19 +35,38 @@ The times of a point by the number of the round, one of each virtual machine; an
 least() -> ?LEAST.
 
 -doc """
+The least number of virtual machines of each point with which a comparison of so many points gives
+verdicts, and a median an interval.
+""".
+-spec least(Points :: pos_integer()) -> pos_integer().
+least(Points) -> max(?LEAST, sderl_bench_sample:least(sderl_bench_verdict:level(Points))).
+
+-doc """
 What is left of a round, in its order. Nothing is left when all but the control are known well
 enough, have failed, or were measured in this round.
 """.
 -spec round([work()], Round :: pos_integer(), seen(),
-            #{seed := integer(), width := float(), least := pos_integer(), _ => _}) -> [work()].
+            #{seed := integer(), width := float(), least := pos_integer(), race => boolean(),
+              _ => _}) -> [work()].
 round(Works, Round, Seen, #{seed := Seed} = Options) ->
-    Left = [Work || #{id := Id, control := Control} = Work <- shuffled(Works, {Seed, Round}),
-                    of_round(maps:get(Id, Seen, #{times => #{}, failed => 0}), Round, Control,
-                             Options)],
+    Left = [Work || #{id := Id, control := Control} = Work
+                        <- shuffled(in_race(Works, Seen, Options), {Seed, Round}),
+                    of_round(of_point(Id, Seen), Round, Control, Options)],
     case [Work || #{control := false} = Work <- Left] of
         [] -> [];
         _ -> Left
     end.
+
+of_point(Id, Seen) -> maps:get(Id, Seen, #{times => #{}, failed => 0}).
+
+in_race(Works, Seen, #{race := true, least := Least}) ->
+    Entered = [Id || #{id := Id, control := false} <- Works,
+                     #{failed := Failed} <- [of_point(Id, Seen)], Failed < ?FAILURES],
+    Running = sderl_bench_vm_race:running(Entered, Seen, Least),
+    [Work || #{id := Id, control := Control} = Work <- Works,
+             Control orelse lists:member(Id, Running)];
+in_race(Works, _, _) ->
+    Works.
 
 of_round(#{failed := Failed}, _, _, _) when Failed >= ?FAILURES -> false;
 of_round(#{times := Times}, Round, Control, Options) ->

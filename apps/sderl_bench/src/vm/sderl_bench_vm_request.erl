@@ -12,6 +12,11 @@ measured, how long and how well; and what follows from them for `m:sderl_bench_v
 
 -define(MOST_SCHEDULERS, 1024).
 -define(MOST_NODES, 100).
+%% Percent, where none are given.
+-define(WIDTH, "2").
+%% Numbers of points whose verdicts the help names as examples.
+-define(FEW, 4).
+-define(MANY, 44).
 %% Of a node at least.
 -define(NODE_MIB, 50).
 
@@ -44,10 +49,12 @@ arguments(Out) ->
         option(out, "FILE", string, Out,
                "the file of results; one of the same settings is continued"),
         option(budget_min, "M", string, "10", "minutes that it may take"),
-        option(width, "PCT", string, "2",
-               "a point is done when its median is known so well, in percent to either side"),
-        option(least, "N", integer, sderl_bench_vm_plan:least(),
-               "virtual machines of each point at least"),
+        given(width, "PCT", "a point is done when its median is known so well, in percent to "
+                            "either side (" ++ ?WIDTH ++ ")"),
+        sderl_command:option(least, "N", integer, lists:flatten(io_lib:format(
+            "virtual machines of each point at least (as many as a verdict of --compare needs with "
+            "so many points: ~w for up to ~w of them, ~w for ~w)",
+            [sderl_bench_vm_plan:least(), ?FEW, sderl_bench_vm_plan:least(?MANY), ?MANY]))),
         option(rounds, "N", integer, 100, "virtual machines of each point at most"),
         option(runs, "N", integer, 5, "runs in each virtual machine after its warm-up"),
         option(run_ms, "MS", integer, 200, "a run takes so long on one scheduler, by repetition"),
@@ -95,18 +102,20 @@ line and what else it names.
     {ok, do()} | {error, sderl_command:text()}.
 measure(Command, Options, Jobs) ->
     maybe
-        ok ?= at_least(1, [least, rounds, runs, run_ms, vm_s, limit_s], Options),
+        ok ?= at_least(1, [rounds, runs, run_ms, vm_s, limit_s], Options),
+        ok ?= at_least(1, [least], maps:merge(#{least => 1}, Options)),
         ok ?= at_most([{runs, 1000}, {run_ms, 600_000}, {limit_s, 86_400}, {rounds, 100_000}],
                       Options),
         {ok, Minutes} ?= real("--budget-min", maps:get(budget_min, Options), 0.01, 100_000),
-        {ok, Width} ?= real("--width", maps:get(width, Options), 0.01, 100),
+        {ok, Width} ?= real("--width", maps:get(width, Options, ?WIDTH), 0.01, 100),
         {ok, Cores} ?= cores(Options),
         {ok, Matrix} ?= matrix(Options),
         {ok, Otps, Files} ?= otps(maps:get(otp, Options, [])),
-        {ok, Points} ?= sderl_bench_vm_matrix:points(Matrix#{otps => Otps}),
+        {ok, Points, LeftOut} ?= sderl_bench_vm_matrix:points(Matrix#{otps => Otps}),
         {ok, Seed} ?= seed(Options),
         {ok, {measure, asked(Options, Points, Jobs, Files, Cores, #{
-            command => command_line(Command), seed => Seed, width => Width / 100,
+            command => command_line(Command), left_out => LeftOut, seed => Seed,
+            width => Width / 100,
             budget_ms => round(Minutes * 60_000)
         })}}
     end.
@@ -228,10 +237,12 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
     Control = #{name => <<"control">>, control => true,
                 job => {program, sderl_bench_vm_spin, Spin},
                 points => sderl_bench_vm_matrix:ends(Points)},
-    Limits = maps:with([rounds, least, runs, release], Options),
+    %% A verdict of --compare is about each point of each program.
+    Least = maps:get(least, Options, sderl_bench_vm_plan:least(length(Jobs) * length(Points))),
+    Limits = (maps:with([rounds, runs, release, race], Options))#{least => Least},
     Modules = lists:usort([sderl_bench_vm_spin
                            | lists:append([Own || #{modules := Own} <- Jobs])]),
-    maps:merge(maps:merge(Limits, maps:remove(command, More)), #{
+    maps:merge(maps:merge(Limits, maps:without([command, left_out], More)), #{
         out => maps:get(out, Options),
         programs => [Control | Programs],
         otps => Otps,
@@ -244,6 +255,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             seed => maps:get(seed, More),
             started => sderl_bench_output:now(),
             command => maps:get(command, More),
+            left_out => [unicode:characters_to_binary(Text) || Text <- maps:get(left_out, More)],
             settings => (of_release(Options))#{
                 programs => [#{name => <<"control">>, control => true, settings => Spin}
                              | [named(Job) || Job <- Jobs]],

@@ -16,7 +16,8 @@ known is in the file at once.
 -doc """
 `header` is that of the file. `otps`, `modules` and `limit_ms` are for
 `sderl_bench_vm_start:open/2`. Times: `budget_ms` of the whole, `run_ns` of a run on one scheduler,
-`most_ns` of the runs of one virtual machine.
+`most_ns` of the runs of one virtual machine. With `race` only the best program is asked for
+(`m:sderl_bench_vm_race`).
 """.
 -type options() :: #{
     out := file:filename(),
@@ -27,6 +28,7 @@ known is in the file at once.
     seed := integer(),
     rounds := pos_integer(),
     least := pos_integer(),
+    race => boolean(),
     width := float(),
     budget_ms := pos_integer(),
     limit_ms := pos_integer(),
@@ -86,22 +88,24 @@ with_starter(Store, Lines, #{otps := Otps} = Options) ->
 
 at_work(Context, Lines) ->
     maybe
-        probed ?= probed(Context, Lines),
-        {calibrated, Repetitions} ?= calibrated(Context, Lines),
-        Works = works(Context, Repetitions),
-        rounds(Context, Works, Repetitions, 1, seen(Lines))
+        {probed, LeftOut} ?= probed(Context, Lines),
+        {ok, Possible} ?= possible(Context, LeftOut),
+        {calibrated, Repetitions} ?= calibrated(Possible, Lines),
+        Works = works(Possible, Repetitions),
+        rounds(Possible, Works, Repetitions, 1, seen(Lines))
     end.
 
 %% ---------------------------------------------------------------- each kind of virtual machine
 
 probed(#{options := #{programs := Programs}} = Context, Lines) ->
     Points = lists:uniq(lists:append([Points || #{points := Points} <- Programs])),
-    Done = #{{sderl_bench_vm_size:of_line(Line), sderl_bench_vm_summary:key(Line)} => ok
-             || #{~"kind" := ~"probed"} = Line <- Lines},
+    Done = #{of_line(Line) => ok || #{~"kind" := ~"probed"} = Line <- Lines},
+    LeftOut = #{of_line(Line) => Reason
+                || #{~"kind" := ~"left_out", ~"reason" := Reason} = Line <- Lines},
     Known = #{Name => Facts
               || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
-    Left = to_probe(Points, Done),
-    Ended = probe(Left, length(Left), Context#{probed => Done}, Known),
+    Left = to_probe(Points, maps:merge(Done, LeftOut)),
+    Ended = probe(Left, length(Left), Context#{probed => Done}, Known, LeftOut),
     sderl_progress:done(),
     Ended.
 
@@ -111,36 +115,68 @@ to_probe(Points, Done) ->
     [Point || Point <- Points,
               lists:member(Point, Firsts) orelse not is_map_key(id(Point), Done)].
 
-probe([], _, _, _) ->
-    probed;
-probe([Point | Points], Total, Context, Known) ->
+probe([], _, _, _, LeftOut) ->
+    {probed, LeftOut};
+probe([Point | Points], Total, Context, Known, LeftOut) ->
     Show = sderl_progress:reporter("virtual machines"),
     Show(Total - length(Points) - 1, Total),
     maybe
         true ?= time_left(Context),
-        {ok, Name, Facts} ?= facts(Point, Context),
+        {ok, Name, Facts, Ignored} ?= facts(Point, Context),
         ok ?= same_otp(Point, Facts, maps:get(Name, Known, #{})),
         ok ?= case Known of
             #{Name := _} -> ok;
             #{} -> keep(Context, #{kind => otp, name => Name, facts => Facts})
         end,
-        ok ?= keep_probed(Point, Context),
-        probe(Points, Total, Context, Known#{Name => maps:get(Name, Known, Facts)})
+        {ok, Out} ?= keep_probed(Point, Ignored, Context, LeftOut),
+        probe(Points, Total, Context, Known#{Name => maps:get(Name, Known, Facts)}, Out)
     else
         false -> {ok, budget};
         {error, Text} -> {error, Text}
     end.
 
-keep_probed(Point, #{probed := Done} = Context) ->
-    case is_map_key(id(Point), Done) of
-        true -> ok;
-        false -> keep(Context, (sderl_bench_vm_matrix:fields(Point))#{kind => probed})
+keep_probed(Point, [], #{probed := Done} = Context, LeftOut) ->
+    case is_map_key(id(Point), Done) orelse is_map_key(id(Point), LeftOut) of
+        true -> {ok, LeftOut};
+        false -> kept(Point, #{kind => probed}, Context, LeftOut)
+    end;
+keep_probed(Point, Ignored, Context, LeftOut) ->
+    case is_map_key(id(Point), LeftOut) of
+        true ->
+            {ok, LeftOut};
+        false ->
+            Reason = unicode:characters_to_binary([label(Point), ": ", lists:join("; ", Ignored)]),
+            kept(Point, #{kind => left_out, reason => Reason}, Context,
+                 LeftOut#{id(Point) => Reason})
+    end.
+
+kept(Point, Line, Context, LeftOut) ->
+    case keep(Context, maps:merge(sderl_bench_vm_matrix:fields(Point), Line)) of
+        ok -> {ok, LeftOut};
+        Error -> Error
+    end.
+
+%% Without the points whose virtual machine does in silence something else than what was asked for.
+possible(#{options := #{programs := Programs} = Options} = Context, LeftOut) ->
+    Left = [Program#{points := [Point || Point <- Points, not is_map_key(id(Point), LeftOut)]}
+            || #{control := false, points := Points} = Program <- Programs],
+    case Left of
+        [#{points := []} | _] ->
+            {error, ["nothing was measured, because no virtual machine does what its flags ask "
+                     "for: ", lists:join("; ", maps:values(LeftOut))]};
+        [#{points := Points} | _] ->
+            Control = [Program#{points := sderl_bench_vm_matrix:ends(Points)}
+                       || #{control := true} = Program <- Programs],
+            {ok, Context#{options := Options#{programs := Control ++ Left}}}
     end.
 
 facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter, options := Options}) ->
     case sderl_bench_vm_start:run(Starter, Point, order(false, Options, #{do => probe})) of
         {ok, #{schedulers := N} = Facts} ->
-            {ok, unicode:characters_to_binary(Otp), plain(Facts)};
+            %% Those of the point are not those of the OTP.
+            {ok, unicode:characters_to_binary(Otp),
+             plain(maps:without([dirty_cpu, dirty_cpu_online, bind_type, bindings], Facts)),
+             sderl_bench_vm_matrix:ignored(Point, Facts)};
         {ok, #{schedulers := Other}} ->
             {error, io_lib:format("~ts: it has ~w schedulers online", [label(Point), Other])};
         {error, Text} ->
@@ -227,6 +263,8 @@ id(Point) ->
     #{flags := Flags, otp := Otp} = sderl_bench_vm_matrix:fields(Point),
     {sderl_bench_vm_size:of_point(Point), {Flags, Otp}}.
 
+of_line(Line) -> {sderl_bench_vm_size:of_line(Line), sderl_bench_vm_summary:key(Line)}.
+
 keep(#{store := Store}, Line) ->
     sderl_bench_vm_store:append(Store, Line#{at => sderl_bench_output:now()}).
 
@@ -245,8 +283,7 @@ seen(Lines) ->
         fun
             (#{~"kind" := ~"vm", ~"program" := Program, ~"round" := Round,
                ~"runs" := Runs} = Line, Seen) ->
-                Id = {sderl_bench_vm_size:of_line(Line), sderl_bench_vm_summary:key(Line)},
-                measured({Program, Id}, Round, Runs, Seen);
+                measured({Program, of_line(Line)}, Round, Runs, Seen);
             (_, Seen) ->
                 Seen
         end,
@@ -264,8 +301,15 @@ failed(Id, Seen) ->
 
 rounds(_, [], _, _, _) ->
     {ok, narrow};
-rounds(#{options := #{rounds := Last}}, _, _, Round, _) when Round > Last ->
-    {ok, rounds};
+rounds(#{options := #{rounds := Last} = Options} = Context, Works, Repetitions, Round, Seen)
+  when Round > Last ->
+    %% In a race points wait for others, and have missed the first rounds then.
+    Missed = [Earlier || #{race := true} <- [Options], Earlier <- lists:seq(1, Last),
+                         sderl_bench_vm_plan:round(Works, Earlier, Seen, Options) =/= []],
+    case Missed of
+        [] -> {ok, rounds};
+        [First | _] -> rounds(Context, Works, Repetitions, First, Seen)
+    end;
 rounds(#{options := Options} = Context, Works, Repetitions, Round, Seen) ->
     case sderl_bench_vm_plan:round(Works, Round, Seen, Options) of
         [] ->

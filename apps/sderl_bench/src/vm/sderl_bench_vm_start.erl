@@ -25,6 +25,8 @@ a failure, the end of it only.
 -define(LAST, 65_536).
 -define(SHOWN, 400).
 -define(COMPILE_MS, 120_000).
+%% The first OTP with the language that the harness is written in.
+-define(OLDEST, 27).
 
 -doc """
 What is needed to start virtual machines: a folder for what they are told and answer, and for each
@@ -102,6 +104,7 @@ prepared([{Name, Erl} | Otps], Modules, Dir, Prepared) ->
     Into = filename:join(Dir, integer_to_list(map_size(Prepared))),
     maybe
         ok ?= filelib:ensure_path(Into),
+        ok ?= not_too_old(Name, Erl),
         ok ?= compiled(Name, Erl, [Module || Module <- Modules, is_ours(Module)], Into),
         prepared(Otps, Modules, Dir, Prepared#{Name => #{erl => Erl, dirs => [Into]}})
     else
@@ -109,6 +112,26 @@ prepared([{Name, Erl} | Otps], Modules, Dir, Prepared) ->
             {error, ["cannot make the folder ", Into, ": ", file:format_error(Reason)]};
         Error ->
             Error
+    end.
+
+%% An OTP that does not say which one it is fails to compile, with its own words.
+not_too_old(Name, Erl) ->
+    Args = ["-noinput", "-boot", "start_clean", "-eval",
+            "io:put_chars(erlang:system_info(otp_release)), erlang:halt()."],
+    case sderl_bench_program:run(Erl, Args, #{timeout => ?COMPILE_MS, env => clean_env(),
+                                              last => ?LAST}) of
+        {ok, 0, Said} ->
+            Release = string:trim(binary_to_list(Said)),
+            case string:to_integer(string:trim(Release, leading, "R")) of
+                {Number, _} when is_integer(Number), Number < ?OLDEST ->
+                    {error, io_lib:format("OTP ~ts (~ts) is OTP ~ts, and the code that measures "
+                                          "runs on OTP ~w or newer: leave it out",
+                                          [Name, Erl, Release, ?OLDEST])};
+                _ ->
+                    ok
+            end;
+        _ ->
+            ok
     end.
 
 %% OTP's own modules come with each OTP.

@@ -61,11 +61,13 @@ has too few virtual machines.
                    count := pos_integer()}]
 }.
 
+-doc "`left_out`: points that were asked for and are not possible, each with the reason.".
 -type summary() :: #{
     machine := #{binary() => term()},
     settings := #{binary() => term()},
     programs := [program()],
     otps := #{binary() => #{binary() => term()}},
+    left_out := [binary()],
     vms := non_neg_integer(),
     rounds := non_neg_integer()
 }.
@@ -75,8 +77,10 @@ has too few virtual machines.
 
 -doc "The summary of a file.".
 -spec of_lines(sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]) -> summary().
-of_lines(#{~"machine" := Machine, ~"settings" := Settings}, Lines) ->
-    Vms = [Line || #{~"kind" := ~"vm"} = Line <- Lines],
+of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, Lines) ->
+    %% In the order of the rounds, also where a failure was made good later.
+    Vms = lists:sort(fun(#{~"round" := A}, #{~"round" := B}) -> A =< B end,
+                     [Line || #{~"kind" := ~"vm"} = Line <- Lines]),
     Cores = maps:get(~"cores", Machine, 1),
     #{
         machine => Machine,
@@ -85,6 +89,8 @@ of_lines(#{~"machine" := Machine, ~"settings" := Settings}, Lines) ->
                      || Named <- maps:get(~"programs", Settings, [])],
         otps => #{Name => Facts
                   || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
+        left_out => maps:get(~"left_out", Header, []) ++
+            [Reason || #{~"kind" := ~"left_out", ~"reason" := Reason} <- Lines],
         vms => length(Vms),
         rounds => lists:max([0 | [Round || #{~"round" := Round} <- Vms]])
     }.

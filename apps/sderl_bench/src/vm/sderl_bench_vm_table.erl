@@ -3,7 +3,7 @@
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
 -export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, percent/1, interval/2, bar/3,
-         control/2, reasons/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
+         control/2, reasons/2, why/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
 
 %% The program that is nothing but the harness.
 -define(EMPTY, ~"empty").
@@ -42,15 +42,16 @@ otp(Name, Facts) ->
 
 -doc "What makes the figures hard to read.".
 -spec notes(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
-notes(#{machine := Machine, programs := Programs, otps := Otps}) ->
+notes(#{machine := Machine, programs := Programs, otps := Otps, left_out := LeftOut}) ->
     Most = lists:max([1 | [sderl_bench_vm_size:schedulers(Size)
                            || #{series := Series} <- Programs, #{rows := Rows} <- Series,
                               #{size := Size} <- Rows]]),
     Known = #{Key => maps:get(atom_to_binary(Key), Machine, null)
               || Key <- [cores, quota, threads_per_core, kinds_of_cores, memory_nodes, governor,
                       counters]},
-    sderl_bench_vm_host:notes(Known, Most) ++ uncounted(Programs) ++ builds(maps:values(Otps)) ++
-        noise(Programs) ++ taken(Programs).
+    [["left out, because it is not possible: ", Point] || Point <- LeftOut] ++
+        sderl_bench_vm_host:notes(Known, Most) ++ uncounted(Programs) ++
+        builds(maps:values(Otps)) ++ noise(Programs) ++ taken(Programs).
 
 %% Where there are counters, but perf could not read them: in its words, and so the system's.
 uncounted(Programs) ->
@@ -116,8 +117,8 @@ one(#{key := Key, rows := Rows} = Series,
             [row(Row, Compared, Most) || Row <- Rows]
         ),
         [["  ", Line, "\n"]
-         || not Control, Line <- operation(Operations, Rows) ++ fits(Series) ++ worked(Rows) ++
-                [["why: ", Reason] || Reason <- reasons(Series, Programs)]],
+         || not Control,
+            Line <- operation(Operations, Rows) ++ fits(Series) ++ why(Series, Programs)],
         [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Name, Rows)]
     ].
 
@@ -237,6 +238,12 @@ peak({N, Speedup}, Between, Most) ->
 
 ends(none) -> "no end";
 ends(N) -> sderl_table:number(round(N)).
+
+-doc "What the schedulers did, and why a series gains no more: lines of text.".
+-spec why(sderl_bench_vm_summary:series(), [sderl_bench_vm_summary:program()]) ->
+    [unicode:chardata()].
+why(#{rows := Rows} = Series, Programs) ->
+    worked(Rows) ++ [["why: ", Reason] || Reason <- reasons(Series, Programs)].
 
 %% On the fewest schedulers and on the most, or nodes.
 worked([#{size := Size} = Row]) ->

@@ -2,7 +2,7 @@
 -module(sderl_report_tables).
 -moduledoc """
 The results of `bin/sderl bench tables` as pages of a report: one for each mix of operations, with
-the operations a second of all tables by schedulers, and which one to take.
+the operations a second of all tables by schedulers, which one to take, and why each gains no more.
 """.
 
 -export([pages/2, is_table/1]).
@@ -13,20 +13,20 @@ the operations a second of all tables by schedulers, and which one to take.
 -spec is_table(sderl_bench_vm_summary:program()) -> boolean().
 is_table(#{settings := Settings}) -> is_map_key(~"mix", Settings).
 
--doc "The pages of those programs that are tables.".
+-doc "The pages of those programs that are tables; the others have the control.".
 -spec pages([sderl_bench_vm_summary:program()], Command :: unicode:chardata()) ->
     [sderl_claim:page()].
 pages(Programs, Command) ->
     Tables = [Program || Program <- Programs, is_table(Program)],
-    [page(Number, Mix, [Program || Program <- Tables, mix(Program) =:= Mix], Command)
+    [page(Number, Mix, [Program || Program <- Tables, mix(Program) =:= Mix], Programs, Command)
      || {Number, Mix} <- lists:enumerate(lists:uniq([mix(Program) || Program <- Tables]))].
 
 mix(#{settings := #{~"mix" := Mix}}) -> Mix.
 
-page(Number, Mix, [#{settings := Settings} | _] = Programs, Command) ->
+page(Number, Mix, [#{settings := Settings} | _] = Programs, All, Command) ->
     #{~"keys" := Keys, ~"workers" := Workers} = Settings,
-    Keyed = [{Key, Program, Rows}
-             || #{series := Series} = Program <- Programs, #{key := Key, rows := Rows} <- Series],
+    Keyed = [{Key, Program, Of} || #{series := Series} = Program <- Programs,
+                                   #{key := Key} = Of <- Series],
     Keys1 = lists:uniq([Key || {Key, _, _} <- Keyed]),
     #{
         id => text(io_lib:format("mix-~w", [Number])),
@@ -38,20 +38,22 @@ page(Number, Mix, [#{settings := Settings} | _] = Programs, Command) ->
         verdict_text => text(lists:join("\n", [found(Key, Keyed) || Key <- Keys1])),
         plots => [plot(Key, Keyed) || Key <- Keys1],
         tables => [table(Key, Keyed) || Key <- Keys1],
-        notes => [],
+        notes => [text([[[named(Key), ", "] || tl(Keys1) =/= []], name(Program), ": ", Reason])
+                  || Key <- Keys1, {Program, Of} <- of_key(Key, Keyed),
+                     Reason <- sderl_bench_vm_table:reasons(Of, All)],
         command => Command
     }.
 
-of_key(Key, Keyed) -> [{Program, Rows} || {K, Program, Rows} <- Keyed, K =:= Key].
+of_key(Key, Keyed) -> [{Program, Series} || {K, Program, Series} <- Keyed, K =:= Key].
 
 name(#{settings := #{~"table" := Table}}) -> Table.
 
 named(Key) -> text(["With ", sderl_bench_vm_table:series_name(Key)]).
 
 found(Key, Keyed) ->
-    Tables = [{name(Program), map_get(settings, Program), Rows}
-              || {Program, Rows} <- of_key(Key, Keyed)],
-    N = lists:max([N || {_, _, Rows} <- Tables, #{schedulers := N} <- Rows]),
+    Tables = [{name(Program), map_get(settings, Program), Series}
+              || {Program, Series} <- of_key(Key, Keyed)],
+    N = lists:max([N || {_, _, #{rows := Rows}} <- Tables, #{schedulers := N} <- Rows]),
     [named(Key), ": ", lists:join(" ", sderl_bench_tables_view:answer(N, Tables)), "."].
 
 %% Millions a second.
@@ -65,7 +67,8 @@ plot(Key, Keyed) ->
         y => #{label => ~"operations a second", unit => ~"millions", scale => linear,
                zero => true},
         series => [#{name => name(Program), points => [point(Program, Row) || Row <- Rows]}
-                   || {Program, Rows} <- of_key(Key, Keyed), name(Program) =/= ~"none"]
+                   || {Program, #{rows := Rows}} <- of_key(Key, Keyed),
+                      name(Program) =/= ~"none"]
     }.
 
 point(Program, #{schedulers := N, time := #{value := Value, low := Low, high := High}}) ->
@@ -76,12 +79,13 @@ point(Program, #{schedulers := N, time := #{value := Value, low := Low, high := 
     #{x => N, y => rate(Program, Value), low => End(High), high => End(Low)}.
 
 table(Key, Keyed) ->
-    Ns = lists:usort([N || {_, Rows} <- of_key(Key, Keyed), #{schedulers := N} <- Rows]),
+    Ns = lists:usort([N || {_, #{rows := Rows}} <- of_key(Key, Keyed),
+                           #{schedulers := N} <- Rows]),
     #{
         title => named(Key),
         header => [~"table" | [text(io_lib:format("million a second on ~w", [N])) || N <- Ns]],
         rows => [[name(Program) | [cell(Program, N, Rows) || N <- Ns]]
-                 || {Program, Rows} <- of_key(Key, Keyed)]
+                 || {Program, #{rows := Rows}} <- of_key(Key, Keyed)]
     }.
 
 cell(Program, N, Rows) ->
