@@ -61,8 +61,7 @@ with_width(Options) -> Options.
 %% ---------------------------------------------------------------- a file of options
 
 -define(OF_FILE, [program, suite, mfa, pa, release, size, set, cores, schedulers, nodes, flags,
-                  vary,
-                  otp]).
+                  vary, otp]).
 
 with_file(#{matrix := File} = Given) ->
     case file:consult(File) of
