@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([read/1, test_rooms/2, strong/1]).
+-export([read/1, test_rooms/2, alone/1, strong/1]).
 -export_type([rooms/0, read/0]).
 
 %% Whom the modules of each folder may call. With `named`, a module that another has as an atom
@@ -82,9 +82,11 @@ test_rooms(#{allowed := Allowed} = Rooms, Read) ->
         ]
     ].
 
+%% Folders with one module. `src` itself may have one: where the app is entered.
+-spec alone(#{module() => Folder :: atom()}) -> [Folder :: atom()].
 alone(Folders) ->
     Rooms = maps:groups_from_list(fun(M) -> map_get(M, Folders) end, maps:keys(Folders)),
-    [Folder || Folder := [_] <- Rooms].
+    [Folder || Folder := [_] <- Rooms, Folder =/= src].
 
 wrong(Allowed, Folders, Calls) ->
     [

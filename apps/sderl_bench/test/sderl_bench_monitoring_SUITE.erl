@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_SUITE).
 -moduledoc """
-The benchmark of the monitoring on few real nodes: that it runs and what it gives, never how fast it
-is.
+The benchmarks of the monitoring and `bin/sderl bench operations` on few real nodes: that they run
+and what they give, never how fast it is.
 """.
 
 -behaviour(ct_suite).
@@ -11,10 +11,11 @@ is.
 
 -export([all/0, suite/0]).
 -export([cost/1, live/1, groups/1, log/1]).
+-export([alarms/1, disk_and_overhead/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [live, groups, log | sderl_ct:in_long_runs([cost])].
+all() -> [live, groups, log | sderl_ct:in_long_runs([cost, alarms, disk_and_overhead])].
 
 cost(Config) ->
     Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1",
@@ -56,8 +57,29 @@ log(Config) ->
     %% As many may wait.
     ?assert(None == 0, None).
 
+%% How late they are says nothing on a machine that does other things.
+alarms(_) ->
+    Size = #{live => 3, nodes => 20, groups => 2, seed => 1},
+    {ok, Metrics} = sderl_bench_alarms:run(Size, "alarms"),
+    ?assertMatch(#{changes := 14, alarms_lost := 0, order_broken := 0,
+                   alarm_ms := #{median := Ms}} when Ms > -1_000, Metrics).
+
+%% What the probe's share is says nothing here; whether it is too much does its own test.
+disk_and_overhead(Config) ->
+    File = results_file(Config),
+    _ = sderl_cli_bench:run(["operations", "--what", "disk,overhead", "--nodes", "20", "--groups",
+                             "2", "--days", "1", "--live", "2", "--seconds", "1", "--json", File]),
+    [#{~"metrics" := Disk}, #{~"metrics" := Overhead}] = read(File),
+    ?assertMatch(#{~"disk_mb_week" := Mb} when Mb > 0, Disk),
+    ?assertMatch(#{~"overhead_pct" := Pct} when Pct > 0, Overhead).
+
 results(Config, Args) ->
-    File = filename:join(proplists:get_value(priv_dir, Config), "results.json"),
+    File = results_file(Config),
     ok = sderl_cli_bench:run(["monitoring" | Args] ++ ["--json", File]),
+    read(File).
+
+results_file(Config) -> filename:join(proplists:get_value(priv_dir, Config), "results.json").
+
+read(File) ->
     {ok, Text} = file:read_file(File),
     [json:decode(Line) || Line <- binary:split(Text, ~"\n", [global, trim])].

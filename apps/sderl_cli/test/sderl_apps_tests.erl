@@ -80,7 +80,7 @@ folders() ->
             faults => [harness],
             simulated => [harness],
             monitoring => [harness],
-            operations => [harness],
+            deployment => [harness],
             profiling => [harness, vm, registry],
             statistics => [],
             vm => [harness, statistics],
@@ -96,7 +96,7 @@ folders() ->
             server => [file, core, host, store, wire, members],
             import => [file, server],
             kubernetes => [file, core],
-            command => [file, wire, kubernetes],
+            command => [file, wire, members, kubernetes],
             simulated => [core]
         },
         sderl_papers => #{
@@ -299,6 +299,7 @@ rooms(Application, Rows, Modules) ->
              || M := #{application := A, folder := Folder} <- Modules, A =:= Application},
     ?assertEqual([], lists:usort(maps:values(Mine)) -- [src | maps:keys(Rows)]),
     ?assertEqual([], maps:keys(Rows) -- maps:values(Mine)),
+    ?assertEqual([], sderl_architecture:alone(Mine)),
     ?assertEqual([], circles(maps:to_list(Rows))),
     ?assertEqual([], [
         {From, Module, To, Name}

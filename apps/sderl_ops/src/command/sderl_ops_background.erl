@@ -32,7 +32,7 @@ spawn_machine(Folder, Module) ->
         Erl ->
             Eval = lists:concat([Module, ":main(init:get_plain_arguments())."]),
             Arguments = ["-noinput", "+Bi", "-connect_all", "false", "-nocookie",
-                         "-epmd_module", "sderl_ops_ports",
+                         "-epmd_module", atom_to_list(sderl_ops_ports),
                          "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"] ++
                 lists:append([["-pa", Path] || Path <- code_paths()]) ++
                 ["-eval", Eval, "-extra", Folder],

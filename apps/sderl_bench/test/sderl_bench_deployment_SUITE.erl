@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_operations_SUITE).
+-module(sderl_bench_deployment_SUITE).
 -moduledoc """
-The benchmarks of operations with a few real nodes: that they run, what they give, and that nothing
-is left; never how fast it is.
+`bin/sderl bench deploy` and `upgrade` with a few real nodes: that they run, what they give, and
+that nothing is left; never how fast it is.
 """.
 
 -behaviour(ct_suite).
@@ -10,13 +10,12 @@ is left; never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([deploy/1, upgrade/1, alarms/1, disk_and_overhead/1]).
--export([killed/1]).
+-export([deploy/1, upgrade/1, killed/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [deploy, upgrade | sderl_ct:in_long_runs([alarms, disk_and_overhead, killed])].
+    [deploy, upgrade | sderl_ct:in_long_runs([killed])].
 
 %% Over OpenSSH where that is there, else on folders.
 deploy(Config) ->
@@ -45,25 +44,6 @@ upgrade(Config) ->
     ?assertMatch(#{<<"lost_messages">> := 0, <<"names_missing">> := 0, <<"nodes_upgraded">> := 4,
                    <<"nodes_reported">> := 4, <<"sent">> := Sent, <<"acknowledged">> := Sent}
                  when Sent > 0, Metrics).
-
-%% How late they are says nothing on a machine that does other things.
-alarms(_) ->
-    Size = #{live => 3, nodes => 20, groups => 2, seed => 1},
-    {ok, Metrics} = sderl_bench_alarms:run(Size, "alarms"),
-    ?assertMatch(#{changes := 14, alarms_lost := 0, order_broken := 0,
-                   alarm_ms := #{median := Ms}} when Ms > -1_000, Metrics).
-
-%% What the probe's share is says nothing here; whether it is too much does its own test.
-disk_and_overhead(Config) ->
-    File = filename:join(proplists:get_value(priv_dir, Config), "operations.jsonl"),
-    {_, _, _} = sderl_cli:run(["bench", "operations", "--what", "disk,overhead", "--nodes", "20",
-                               "--groups", "2", "--days", "1", "--live", "2", "--seconds", "1",
-                               "--json", File]),
-    {ok, Text} = file:read_file(File),
-    [#{<<"metrics">> := Disk}, #{<<"metrics">> := Overhead}] =
-        [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
-    ?assertMatch(#{<<"disk_mb_week">> := Mb} when Mb > 0, Disk),
-    ?assertMatch(#{<<"overhead_pct">> := Pct} when Pct > 0, Overhead).
 
 killed(Config) ->
     [#{<<"metrics">> := Metrics}] =

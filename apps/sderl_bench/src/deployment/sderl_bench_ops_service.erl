@@ -21,8 +21,9 @@ Starts it with its folder in that of the hosts; one that was killed goes on with
 start(Name, #{folder := Base} = Hosts) ->
     Folder = filename:join(Base, Name),
     ok = filelib:ensure_path(Folder),
-    Code = "case sderl_ops_service:run(hd(init:get_plain_arguments())) of ok -> ok; "
-           "{error, Why} -> io:put_chars(standard_error, [Why, 10]) end, halt().",
+    Code = lists:concat(["case ", sderl_ops_service, ":run(hd(init:get_plain_arguments())) of "
+                         "ok -> ok; {error, Why} -> io:put_chars(standard_error, [Why, 10]) end, "
+                         "halt()."]),
     Paths = lists:append([["-pa", filename:absname(Path)]
                           || Path <- code:get_path(), Path =/= ".",
                              not lists:prefix(code:root_dir(), Path)]),
