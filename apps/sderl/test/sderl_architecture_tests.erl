@@ -7,7 +7,7 @@ folders that its modules may call.
 
 -define(FACADE, src).
 
-%% Who may call whom. The public module, the application and its configuration are in `src` itself.
+%% Who may call whom. The public modules, the application and its configuration are in `src` itself.
 allowed() ->
     #{
         core => [],
@@ -25,10 +25,30 @@ allowed() ->
         plan => [base, ?FACADE]
     }.
 
+%% Named all the same, and not called.
+named() ->
+    [
+        %% Whether the library runs, or until when: the process of that name.
+        {sderl_attr_client, sderl_sup},
+        {sderl_follower, sderl_sup},
+        {sderl_stand_in, sderl_sup},
+        {sderl_twin, sderl_sup},
+        %% Processes of other nodes, and the first element of what they are sent.
+        {sderl_group, sderl_hello},
+        {sderl_group, sderl_node},
+        %% A word: in reasons, as a class of nodes, and in constraints.
+        {sderl_client, s_group},
+        {sderl_ask, s_group},
+        {sderl_via, s_group},
+        {sderl_place_published, s_group},
+        %% Another node is asked by the public module.
+        {sderl_place_keeper, s_group}
+    ].
+
 architecture_test_() ->
     {setup, fun() -> sderl_architecture:read(sderl) end,
      fun(#{folders := Folders, calls := Calls} = Read) ->
-         sderl_architecture:test_rooms(#{allowed => allowed()}, Read) ++
+         sderl_architecture:test_rooms(#{allowed => allowed(), named => named()}, Read) ++
              [
                  {"nothing in the core calls sderl_core",
                   ?_test(nobody_calls_the_entrance(Folders, Calls))},

@@ -12,7 +12,8 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [routes, sends, alone, calls, many, fan_out, undelivered, bad_input, gateway_dies].
+all() -> [routes, sends, alone, calls, many, fan_out, undelivered, traced, bad_input,
+          gateway_dies].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(7, calm) ++ Config0,
@@ -227,6 +228,48 @@ undelivered(Config) ->
     end),
     #{undelivered := List} = on(Fleet, N1, fun() -> sderl_route:info() end),
     ?assertEqual(10, lists:sum([N || {{right, nobody}, no_name, N} <- List])).
+
+%% What a tracer is told by the functions that sderl_observed names: all of it is read at the right
+%% place of their arguments.
+traced(Config) ->
+    {Fleet, [N1, _, N3, N4, N5, N6, N7]} = fleet(Config),
+    To = process(Fleet, N7),
+    yes = on(Fleet, N7, fun() -> s_group:register_name(right, sink, To) end),
+    Tracers = [on(Fleet, N, fun() -> spawn(sderl_ct, idle, [fun trace_routing/0, []]) end)
+               || N <- [N1, N3, N4, N5, N6, N7]],
+    Told = fun() -> [M || T <- Tracers, {trace, _, call, _, M} <- heard(Fleet, T)] end,
+    _ = Told(),
+    {ok, _} = on(Fleet, N1, fun() ->
+        ok = sderl_route:send({right, sink}, {hello, N1}),
+        ok = sderl_route:send({right, nobody}, lost),
+        sderl_route_send:group_each_way(right, {name, sink}, none, again, [noconnect, nosuspend])
+    end),
+    Is = fun
+        (sent, {routed, Next, right, {name, sink}, {hello, From}}) ->
+            From =:= N1 andalso lists:member(Next, [N3, N4]);
+        (every_way, {every_way, right}) -> true;
+        (passed, {passed, From, Next, Count}) ->
+            From =:= N1 andalso lists:member(Next, [N5, N6]) andalso Count >= 1;
+        (delivered, {delivered, Count}) -> Count >= 1;
+        (undelivered, {undelivered, right, {name, nobody}, no_name}) -> true;
+        (_, _) -> false
+    end,
+    await(told, fun() ->
+        Messages = Told(),
+        [] =:= [What || What <- [sent, every_way, passed, delivered, undelivered],
+                        not lists:any(fun(M) -> Is(What, M) end, Messages)] orelse Messages
+    end),
+    [exit(Tracer, kill) || Tracer <- Tracers].
+
+%% A session lives as long as a process knows it.
+trace_routing() ->
+    Session = trace:session_create(?MODULE, self(), []),
+    undefined = put(session, Session),
+    [begin
+         {module, _} = code:ensure_loaded(Module),
+         1 = trace:function(Session, Mfa, Spec, [local])
+     end || {{Module, _, _} = Mfa, Spec} <- sderl_observed:routed_calls()],
+    trace:process(Session, all, true, [call, arity]).
 
 bad_input(Config) ->
     {Fleet, [N1 | _]} = fleet(Config),

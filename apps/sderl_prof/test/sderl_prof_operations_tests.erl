@@ -235,15 +235,16 @@ routed_test() ->
     Message = {question, lists:seq(1, 1000)},
     Sent = fun(T, Whom) ->
         {trace_ts, P, call, {sderl_route_send, send_first, 5},
-         {'g@h', shop, Whom, Message}, T}
+         {routed, 'g@h', shop, Whom, Message}, T}
     end,
     Events = [Sent(N, {name, till}) || N <- lists:seq(1, 5)] ++ [
         Sent(6, {call, {till, 2}}),
-        {trace_ts, P, call, {sderl_route_send, each_way, 3}, {{group, shop}}, 7},
-        {trace_ts, P, call, {sderl_forward, forwarded, 4}, {'a@h', 'b@h', 7}, 8},
-        {trace_ts, P, call, {sderl_forward, forwarded, 4}, {'a@h', 'b@h', 1}, 9},
-        {trace_ts, P, call, {sderl_forward, count, 3}, {12}, 10},
-        {trace_ts, P, call, {sderl_forward, failed, 4}, {shop, {name, nobody}, no_name}, 11}
+        {trace_ts, P, call, {sderl_route_send, each_way, 3}, {every_way, shop}, 7},
+        {trace_ts, P, call, {sderl_forward, forwarded, 4}, {passed, 'a@h', 'b@h', 7}, 8},
+        {trace_ts, P, call, {sderl_forward, forwarded, 4}, {passed, 'a@h', 'b@h', 1}, 9},
+        {trace_ts, P, call, {sderl_forward, count, 3}, {delivered, 12}, 10},
+        {trace_ts, P, call, {sderl_forward, failed, 4},
+         {undelivered, shop, {name, nobody}, no_name}, 11}
     ],
     Bytes = byte_size(etf(Message)),
     with_book(Events, fun(Book) ->
@@ -273,11 +274,13 @@ routed_test() ->
 
 %% Whatever stands in the place of what the library says.
 damaged_test_() ->
-    Mfas = [etf({s_group, new_s_group, 2}), etf({sderl_route_send, send_first, 5}),
-            etf({sderl_route_send, each_way, 3}), etf({sderl_forward, forwarded, 4}),
-            etf({sderl_forward, count, 3}), etf({sderl_forward, failed, 4})],
+    Mfas = [etf({s_group, new_s_group, 2}), etf({sderl_forward, count, 3})],
+    Words = [routed, every_way, passed, delivered, undelivered, cp],
     sderl_prop:eunit("anything is a call", 300, fun() ->
-        ?FORALL({Mfa, More}, {oneof([binary() | Mfas]), oneof([binary(), ?LET(T, any(), etf(T))])},
+        ?FORALL({Mfa, More}, {oneof([binary() | Mfas]),
+                              oneof([binary(), ?LET(T, any(), etf(T)),
+                                     ?LET({Word, Parts}, {oneof(Words), list(any())},
+                                          etf(list_to_tuple([Word | Parts])))])},
                 begin
                     {_, Word, Other} = sderl_prof_library:call(Mfa, More),
                     {_, _, _} = sderl_prof_library:return(?RETURN_FROM, Mfa, More),

@@ -42,15 +42,15 @@ operations_of_client() ->
         ++ operation(?A, 400, 200, {s_group, add_nodes, 2}, [shop, ['b@h']],
                      {ok, shop, ['b@h']})
         ++ [{trace_ts, pid(?A, 7), call, {sderl_route_send, send_first, 5},
-             {'g@h', shop, {name, till}, sale}, at(?A, T)} || T <- [700, 710, 720]].
+             {routed, 'g@h', shop, {name, till}, sale}, at(?A, T)} || T <- [700, 710, 720]].
 
 operations_of_server() ->
     operation(?B, 300, 20, {s_group, register_name, 3}, [till, money, pid(?B, 7)], yes)
         ++ operation(?B, 800, 30, {s_group, remove_nodes, 2}, [shop, ['a@h']], ok)
-        ++ [{trace_ts, pid(?B, 7), call, {sderl_forward, forwarded, 4}, {'c@h', 'a@h', 2},
+        ++ [{trace_ts, pid(?B, 7), call, {sderl_forward, forwarded, 4}, {passed, 'c@h', 'a@h', 2},
              at(?B, 850)},
             {trace_ts, pid(?B, 7), call, {sderl_forward, failed, 4},
-             {shop, {name, nobody}, no_name}, at(?B, 860)}].
+             {undelivered, shop, {name, nobody}, no_name}, at(?B, 860)}].
 
 operation(Node, T, Took, Mfa, Args, Result) ->
     [{trace_ts, pid(Node, 7), call, Mfa, Args, at(Node, T)},

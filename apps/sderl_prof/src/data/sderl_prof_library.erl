@@ -9,8 +9,8 @@ as the operation has them, and `arguments`, a text. That of what came of it has 
 what was asked), `text`, and `group` and `nodes` where it tells them. Where there are more nodes
 than are kept, the last one is null.
 
-Of a routed message it is a JSON list of texts (`m:sderl_prof_options` has the functions that tell
-them):
+Of a routed message it is a JSON list of texts, from the message that the call has in the trace
+(`sderl_observed:routed_calls/0`):
 
 | kind | what happened | detail | number |
 |---|---|---|---|
@@ -28,8 +28,6 @@ them):
 -define(MOST_ARGUMENTS, 300).
 -define(MOST_NODES, 500).
 -define(S_GROUP, 119, 7, "s_group").
--define(ROUTE_SEND, 119, 16, "sderl_route_send").
--define(FORWARD, 119, 13, "sderl_forward").
 
 -doc """
 A call by the function and what comes behind it: the kind, and what stands in a row for it, words
@@ -43,27 +41,25 @@ call(<<104, 3, ?S_GROUP, Rest/binary>> = Mfa, More) ->
             {?OPERATION, arity_of(Mfa), object(asked(Name, Args))};
         _ -> plain(Mfa, More)
     end;
-call(<<104, 3, ?ROUTE_SEND, Function/binary>> = Mfa, <<104, N, Told/binary>> = More) ->
-    case {sderl_prof_etf:atom(Function), sderl_prof_etf:elements(Told, N)} of
-        {~"send_first", [Next, Where, What, Message]} ->
-            {?ROUTED, texts([name(Next), name(Where), whom(What)]), byte_size(Message)};
-        {~"each_way", [<<104, 2, Key/binary>>]} ->
-            case sderl_prof_etf:elements(Key, 2) of
-                [_, Where] -> {?ROUTED, texts([~"every way", name(Where), ~"a call, again"]), 0};
-                error -> plain(Mfa, More)
-            end;
-        _ -> plain(Mfa, More)
-    end;
-call(<<104, 3, ?FORWARD, Function/binary>> = Mfa, <<104, N, Told/binary>> = More) ->
-    case {sderl_prof_etf:atom(Function), sderl_prof_etf:elements(Told, N)} of
-        {~"forwarded", [From, Next, Count]} ->
-            {?PASSED, texts([name(From), name(Next)]), count(Count)};
-        {~"count", [Count]} -> {?DELIVERED, <<?DETAIL>>, count(Count)};
-        {~"failed", [Where, What, Why]} ->
-            {?UNDELIVERED, texts([name(Where), whom(What), name(Why)]), 1};
-        _ -> plain(Mfa, More)
+call(Mfa, <<104, N, 119, L, Word:L/binary, Told/binary>> = More) when N > 1, Word =/= ~"cp" ->
+    case sderl_prof_etf:elements(Told, N - 1) of
+        error -> plain(Mfa, More);
+        Parts -> routing(Word, Parts, Mfa, More)
     end;
 call(Mfa, More) -> plain(Mfa, More).
+
+routing(~"routed", [Next, Where, What, Message], _, _) ->
+    {?ROUTED, texts([name(Next), name(Where), whom(What)]), byte_size(Message)};
+routing(~"every_way", [Where], _, _) ->
+    {?ROUTED, texts([~"every way", name(Where), ~"a call, again"]), 0};
+routing(~"passed", [From, Next, Count], _, _) ->
+    {?PASSED, texts([name(From), name(Next)]), count(Count)};
+routing(~"delivered", [Count], _, _) ->
+    {?DELIVERED, <<?DETAIL>>, count(Count)};
+routing(~"undelivered", [Where, What, Why], _, _) ->
+    {?UNDELIVERED, texts([name(Where), whom(What), name(Why)]), 1};
+routing(_, _, Mfa, More) ->
+    plain(Mfa, More).
 
 plain(Mfa, <<104, 2, 119, 2, "cp", 104, _/binary>> = More) ->
     {?CALL, arity_of(Mfa), binary:part(More, 6, byte_size(More) - 6)};

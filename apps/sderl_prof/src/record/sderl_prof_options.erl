@@ -267,7 +267,7 @@ functions({callgraph, Modules}) ->
 functions(s_group) ->
     [{{s_group, Name, Arity}, [{'_', [], [{exception_trace}, {message, '$_'}]}]}
      || {Name, Arity} <- operations()];
-functions(routed) -> routing();
+functions(routed) -> sderl_observed:routed_calls();
 functions(_) -> [].
 
 -doc "The operations of `m:s_group` on groups and names that the item `s_group` records.".
@@ -277,25 +277,6 @@ operations() ->
      {remove_nodes, 2}, {enter, 2}, {leave, 1}, {recover_majority, 2}, {register_name, 2},
      {register_name, 3}, {register_name, 4}, {re_register_name, 3}, {unregister_name, 1},
      {unregister_name, 2}, {register_name_external, 3}, {unregister_name_external, 2}].
-
-%% Where a message goes into the library's ways: by which node first, for which group or node and
-%% whom there, and the message itself, for its size. Where messages are passed on: from which node,
-%% to which one, how many at once. How many were delivered, and which could not be.
-routing() ->
-    [
-        {{sderl_route_send, send_first, 5}, [{['$1', '_', '_', '$2', '_'], [], [{message, {{
-            '$1', {element, 5, '$2'}, {element, 6, '$2'}, {element, 8, '$2'}
-        }}}]}]},
-        {{sderl_route_send, each_way, 3}, [{['$1', '_', '_'], [], [{message, {{'$1'}}}]}]},
-        {{sderl_forward, forwarded, 4}, [
-            {['$1', '$2', '$3', '_'], [{'orelse', {is_pid, '$2'}, {is_reference, '$2'}}],
-             [{message, {{{node, '$2'}, '$1', '$3'}}}]},
-            {['$1', '_', '$3', '_'], [], [{message, {{none, '$1', '$3'}}}]}
-        ]},
-        {{sderl_forward, count, 3}, [{[1, '$1', '_'], [{'>', '$1', 0}], [{message, {{'$1'}}}]}]},
-        {{sderl_forward, failed, 4},
-         [{['_', {'$1', '$2'}, '$3', '_'], [], [{message, {{'$1', '$2', '$3'}}}]}]}
-    ].
 
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -13,19 +13,20 @@ a node has one; and tells what its reader must know of this virtual machine. For
 %% So late nothing is that was told.
 -define(LATE_MS, 5_000).
 
--doc "Calls of functions. Throws `{no_module, Module}` where there are none.".
+-doc """
+Calls of functions. Throws `{no_module, Module}` where a module that is recorded whole is not there.
+One function is the library's, and the version of this node may lack it: then there is nothing to
+record.
+""".
 -spec trace_functions(trace:session(), [{{module(), atom(), arity() | '_'}, [tuple()]}]) -> ok.
 trace_functions(Session, Functions) ->
-    lists:foreach(fun({{Module, _, _} = Pattern, Spec}) ->
+    lists:foreach(fun({{Module, _, Arity} = Pattern, Spec}) ->
         _ = code:ensure_loaded(Module),
         case trace:function(Session, Pattern, Spec, [local]) of
-            %% A function of the library that this node's version lacks is none to record.
-            0 -> is_of_library(Module) orelse throw({no_module, Module});
-            _ -> true
+            0 when Arity =:= '_' -> throw({no_module, Module});
+            _ -> ok
         end
     end, Functions).
-
-is_of_library(Module) -> lists:member(Module, [s_group, sderl_route_send, sderl_forward]).
 
 -doc "The modules of these functions that are loaded: name and checksum.".
 -spec code_of([{{module(), atom(), arity() | '_'}, [tuple()]}]) -> [{binary(), binary()}].

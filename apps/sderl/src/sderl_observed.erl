@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_observed).
 -moduledoc """
-The questions of monitoring: the only interface through which a probe, or a reader on another node,
-sees the library.
+The questions of monitoring. A probe, a tracer, or a reader on another node sees the library through
+this module, and through `m:s_group` as every program does.
 
 No answer exposes a row or a table of the library, and none waits for a process. On a node where the
 library does not run, a function may fail with `badarg`, `undef` or `noproc`, and callers expect
@@ -11,7 +11,7 @@ that.
 
 -export([groups/0, own_groups/0, other_groups/0, group_members/0]).
 -export([count_names/0, names/2, more_names/1, pid/2]).
--export([traffic/0, describe_event/1, subscribe/1, message_tags/0]).
+-export([traffic/0, describe_event/1, subscribe/1, message_tags/0, routed_calls/0]).
 -export_type([group/0, page/0, traffic/0, counts/0, edge/0]).
 
 -doc "The name of an s_group; `undefined` is the free namespace of a node that is in none.".
@@ -104,3 +104,20 @@ recognises them.
 -spec message_tags() -> [atom()].
 message_tags() ->
     [sderl, sderl_op, sderl_to, sderl_at, sderl_each, sderl_many, sderl_route, sderl_attr].
+
+-doc """
+The functions by whose calls a trace session learns what becomes of routed messages, with match
+specifications that give each call one of these messages:
+
+| message | what happened |
+|---|---|
+| `{routed, Next, Where, What, Message}` | a process sends into a group or to a node, by `Next` |
+| `{every_way, Where}` | a call is sent again, by every way there |
+| `{passed, From, Next, Count}` | messages of a node (or of `none` that is known) are passed on |
+| `{delivered, Count}` | messages came to their node |
+| `{undelivered, Where, What, Why}` | a message could not be delivered |
+
+The functions are private and others in another version; the messages stay.
+""".
+-spec routed_calls() -> [{mfa(), Specification :: [tuple()]}].
+routed_calls() -> sderl_route_trace:calls().
