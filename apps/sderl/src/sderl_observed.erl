@@ -10,7 +10,7 @@ that.
 """.
 
 -export([groups/0, own_groups/0, other_groups/0, group_members/0]).
--export([count_names/0, names/2, more_names/1, pid/2]).
+-export([count_names/0, name_bytes/0, names/2, more_names/1, pid/2]).
 -export([traffic/0, describe_event/1, subscribe/1, message_tags/0, routed_calls/0]).
 -export_type([group/0, page/0, traffic/0, counts/0, edge/0]).
 
@@ -68,6 +68,10 @@ count_names() ->
         true -> sderl_names:size();
         false -> 0
     end.
+
+-doc "The memory of this node's names, and of its copies of those of groups that it follows.".
+-spec name_bytes() -> non_neg_integer().
+name_bytes() -> (sderl_names:words() + sderl_copies:words()) * erlang:system_info(wordsize).
 
 -doc "Names of an own group, in no order, at most so many at once.".
 -spec names(group(), pos_integer()) -> page().

@@ -24,7 +24,7 @@ allowed() ->
         sderl_actions => [sderl_mon],
         sderl_web => [sderl_mon, sderl_alarms, sderl_actions],
         sderl_chaos => [sderl, sderl_fleet],
-        %% The names of the operations on groups, which it records.
+        %% Which calls of the library it records.
         sderl_prof => [sderl],
         sderl_ops => [sderl, sderl_terminal],
         sderl_bench => [
@@ -56,10 +56,57 @@ allowed() ->
         ]
     }.
 
+%% The modules of the library that other applications may know. `sderl_model` knows more: it runs
+%% the core itself.
+of_library() ->
+    [
+        s_group,
+        sderl_attr,
+        sderl_config,
+        sderl_dist,
+        sderl_event,
+        sderl_gateway,
+        sderl_observed,
+        sderl_pattern,
+        sderl_place,
+        sderl_plan,
+        sderl_plan_apply,
+        sderl_plan_draw,
+        sderl_resolver,
+        sderl_route,
+        sderl_subs,
+        %% Types of options, the clock, and texts as they can be shown.
+        sderl_options,
+        sderl_clock,
+        sderl_visible
+    ].
+
+%% What these modules know all the same; one that no longer holds is a mistake.
+within_library() ->
+    [
+        %% Whether the library runs on a node: the process of that name.
+        {sderl_mon_probe_library, sderl_sup},
+        {sderl_mon_stock, sderl_sup},
+        {sderl_prof_station, sderl_sup},
+        %% Attributes of the machine, where the library does not run.
+        {sderl_bench_machine, sderl_attr_builtin},
+        {sderl_bench_vm_host, sderl_attr_builtin},
+        %% Benchmarks measure what no program sees: the process of a group, which is killed or
+        %% asked alone; messages by their first element; ways by their length; choices that are
+        %% forgotten, and what one process sends.
+        {sderl_bench_cluster_worker, sderl_dir},
+        {sderl_bench_cluster_worker, sderl_group},
+        {sderl_bench_cluster_worker, sderl_heart},
+        {sderl_bench_names_worker, sderl_dir},
+        {sderl_bench_placement_worker, sderl_attr_server},
+        {sderl_bench_placement_worker, sderl_place_pending},
+        {sderl_bench_plan, sderl_router}
+    ].
+
 %% The probe and the recorder run on nodes that have the library; on their own nodes sderl_mon and
-%% sderl_prof must not start it. A
-%% benchmark runs other registries on nodes that it starts with them, and a plugin is started only
-%% where its application runs.
+%% sderl_prof must not start it. (sderl_prof plans a recording by its code.) A benchmark runs other
+%% registries on nodes that it starts with them, and a plugin is started only where its application
+%% runs.
 elsewhere() ->
     [{sderl_mon, sderl}, {sderl_prof, sderl}, {sderl_bench, khepri}, {sderl_actions, ranch}].
 
@@ -126,6 +173,10 @@ apps_test_() ->
             {"every application has a row",
              ?_assertEqual([], applications(Modules) -- maps:keys(allowed()))},
             {"applications know the allowed ones", ?_assertEqual([], forbidden(Known, allowed()))},
+            {"other applications know what the library offers",
+             ?_assertEqual([Edge || {Module, _} = Edge <- lists:sort(within_library()),
+                                    is_map_key(Module, Modules)],
+                           private(Known))},
             {"no circle of applications", ?_assertEqual([], circles(maps:to_list(allowed())))},
             {"no circle of modules", ?_assertEqual([], circles(calls(Modules)))},
             {"no module is too long", ?_assertEqual([], too_long(Modules))},
@@ -210,6 +261,10 @@ known(Modules) ->
 
 forbidden(Known, Allowed) ->
     [Edge || {From, _, To, _} = Edge <- Known, not lists:member(To, map_get(From, Allowed))].
+
+private(Known) ->
+    lists:sort([{Module, Name} || {From, Module, sderl, Name} <- Known, From =/= sderl_model,
+                                  not lists:member(Name, of_library())]).
 
 circles(Rows) ->
     Graph = digraph:new(),

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, tables/0]).
+-export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, bytes/0]).
 
 -doc "A server's `via` name.".
 -spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
@@ -38,6 +38,9 @@ call({Group, Name} = Server, WorkMs) ->
 -spec names(sderl_demo_layout:group_name()) -> [term()].
 names(Group) -> [Name || {G, Name} <- global:registered_names(), G =:= Group].
 
--doc "Where `global` keeps names on each node.".
--spec tables() -> [atom()].
-tables() -> [global_names, global_names_ext, global_pid_names, global_pid_ids].
+-doc "Of the tables in which `global` keeps names on each node.".
+-spec bytes() -> non_neg_integer().
+bytes() ->
+    Tables = [global_names, global_names_ext, global_pid_names, global_pid_ids],
+    lists:sum([Words || Table <- Tables, Words <- [ets:info(Table, memory)], Words =/= undefined]) *
+        erlang:system_info(wordsize).

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, tables/0]).
+-export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, bytes/0]).
 -export([await/2, follow/2]).
 
 -define(TIMEOUT_MS, 5_000).
@@ -57,9 +57,9 @@ routed({error, Reason}, _Server) -> {error, Reason}.
 -spec names(sderl_demo_layout:group_name()) -> [term()].
 names(Group) -> [Name || {_Group, Name} <- s_group:registered_names({s_group, Group})].
 
--doc "This node's names, and its copies of those of groups that it follows.".
--spec tables() -> [atom()].
-tables() -> [sderl_names, sderl_copies].
+-doc "Of this node's names, and its copies of those of groups that it follows.".
+-spec bytes() -> non_neg_integer().
+bytes() -> sderl_observed:name_bytes().
 
 -doc """
 Follows the groups that this node looks names up in and is no member of; returns when it has copies,

@@ -154,9 +154,5 @@ seen(#{registry := Registry, layout := Layout} = Site) ->
         running => sderl_demo_sup:servers(),
         registered => [{Server, Registry:whereis(G, Name)} || {G, Name} = Server <- Servers],
         leftover => length(Names -- Servers),
-        bytes => lists:sum([words(ets:info(Table, memory)) || Table <- Registry:tables()]) *
-            erlang:system_info(wordsize)
+        bytes => Registry:bytes()
     }.
-
-words(undefined) -> 0;
-words(Words) -> Words.

@@ -41,8 +41,8 @@ where its pid is not known to the caller.
 -doc "All names of a group, as a member of it sees them.".
 -callback names(sderl_demo_layout:group_name()) -> [Name :: term()].
 
--doc "The tables in which a node keeps names.".
--callback tables() -> [atom()].
+-doc "The memory in which a node keeps names.".
+-callback bytes() -> non_neg_integer().
 
 -doc "Calls the process that was found under the name of a server.".
 -spec call(pid() | undefined, sderl_demo_layout:server(), WorkMs :: non_neg_integer()) -> called().

@@ -17,7 +17,7 @@
 
 -export([new/0]).
 -export([follow/1, unfollow/1, followed/0, is_followed/1]).
--export([put/3, delete/2, sweep/2, clear/1, whole/3, note/2, count/1]).
+-export([put/3, delete/2, sweep/2, clear/1, whole/3, note/2, count/1, words/0]).
 -export([whereis/2, registration/2, names/1, info/0]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -122,6 +122,10 @@ note(Group, #{names := Names, from := From, state := State}) ->
 -doc "Counts the rows of a group, for a process that begins.".
 -spec count(term()) -> non_neg_integer().
 count(Group) -> ets:select_count(?COPIES, of_group(Group, true)).
+
+-doc "The words of memory that all copies take.".
+-spec words() -> non_neg_integer().
+words() -> ets:info(?COPIES, memory).
 
 of_group(Group, Result) ->
     [{{{'$1', '$2'}, '_', '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], [Result]}].

@@ -8,7 +8,7 @@
 
 -export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2]).
 -export([names/0, names/1, names/2, more_names/1]).
--export([matching/2, size/0, count/1, count_at/1, forget/1]).
+-export([matching/2, size/0, words/0, count/1, count_at/1, forget/1]).
 
 -define(GROUPS, sderl_groups).
 
@@ -115,6 +115,10 @@ names(G) ->
 -doc "How many names there are here, of all groups.".
 -spec size() -> non_neg_integer().
 size() -> ets:info(?NAMES, size).
+
+-doc "The words of memory that they take.".
+-spec words() -> non_neg_integer().
+words() -> ets:info(?NAMES, memory).
 
 -doc "How many names the group has here.".
 -spec count(term()) -> non_neg_integer().

@@ -124,8 +124,7 @@ until(Died, Written, IsComplete) ->
 %% The names of a node that died go after the first writes that follow, not before them.
 all_have(Count, Fleet, Nodes) ->
     Counts = fun() ->
-        {ok, Counts} = sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_names_worker, count,
-                                             [?GROUP]),
+        {ok, Counts} = sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_names_worker, count, []),
         lists:usort(Counts) =:= [Count]
     end,
     sderl_fleet:await(Counts, ?AGREE_MS) =:= ok.

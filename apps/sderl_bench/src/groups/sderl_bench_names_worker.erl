@@ -5,17 +5,17 @@ The part of `bin/sderl bench names` that runs on the measured nodes; the driver 
 fleet. Moments are `os:system_time(microsecond)`: the nodes share a machine.
 """.
 
--export([coordinator/1, count/1, kill_process/2, write/3]).
+-export([coordinator/1, count/0, kill_process/2, write/3]).
 
 -doc "The coordinator that this node follows, or is.".
 -spec coordinator(Group :: atom()) -> node() | undefined.
 coordinator(Group) ->
-    #{coordinator := Node} = sderl_dir:group(Group),
+    {Group, _, Node} = lists:keyfind(Group, 1, sderl_observed:groups()),
     Node.
 
--doc "How many names this node has.".
--spec count(Group :: atom()) -> non_neg_integer().
-count(Group) -> sderl_names:count(Group).
+-doc "How many names this node has: it is in one group alone.".
+-spec count() -> non_neg_integer().
+count() -> sderl_observed:count_names().
 
 -doc "Kills the group's process of this node at that moment; gives the moment of its death.".
 -spec kill_process(Group :: atom(), AtUs :: integer()) -> Us :: integer().
