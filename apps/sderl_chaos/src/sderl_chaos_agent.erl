@@ -482,7 +482,7 @@ is_alive(Pid) ->
             _:_ -> false
         end.
 
+%% Not `sderl_clock`: no other module of ours need be on this node.
 now_us() -> erlang:monotonic_time(microsecond).
 
-%% Not `sderl_clock`: no other module of ours need be on this node.
 now_ms() -> erlang:monotonic_time(millisecond).

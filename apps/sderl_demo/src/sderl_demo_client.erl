@@ -11,6 +11,8 @@ group (`sderl_demo_layout`); a node that knows no name of another group uses its
 -export([lookups/1, calls/1, registrations/1, choose/2]).
 -export_type([env/0]).
 
+-import(sderl_clock, [now_us/0]).
+
 -doc """
 What a client works with. `until_us` is this node's monotonic time in microseconds;
 `pause_ms` is the time between two requests, 0 for none, and `work_ms` what a server takes
@@ -203,5 +205,3 @@ pause(Ms) ->
     receive
     after Ms -> ok
     end.
-
-now_us() -> erlang:monotonic_time(microsecond).

@@ -16,6 +16,7 @@ replaced.
 -export_type([job/0, params/0, outcome/0]).
 
 -import(sderl_clock, [now_ms/0]).
+-import(sderl_bench_faults_counters, [now_us/0]).
 
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
@@ -260,8 +261,6 @@ undone(#{name := Name, module := Module}, #{undo := Undo} = Injected, World) ->
 timed(What, At, #{times := Times} = World) -> World#{times := Times ++ [{What, At}]}.
 
 ms(Us) -> max(0, Us) / 1000.
-
-now_us() -> os:system_time(microsecond).
 
 stalled([], _) ->
     undefined;

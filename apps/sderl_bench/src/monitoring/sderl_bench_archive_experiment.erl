@@ -18,6 +18,7 @@ chart of 30 days is waited for. No cluster runs: the frames are those of a made-
 -export([summary/0, command/0, check/1, run/2]).
 -export([measured/2, table/2, verdict/1]).
 
+-import(sderl_clock, [now_us/0]).
 -import(sderl_bench_experiment, [option/5, at_least/3]).
 
 -define(MINUTE, 60_000).
@@ -230,5 +231,4 @@ chart(What, From, To) ->
              end || _ <- lists:seq(1, ?CHARTS)],
     lists:nth((?CHARTS + 1) div 2, lists:sort(Times)).
 
-now_us() -> erlang:monotonic_time(microsecond).
 ms_since(Us) -> (now_us() - Us) / 1000.

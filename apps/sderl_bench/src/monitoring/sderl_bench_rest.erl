@@ -11,6 +11,8 @@ seen in the times of all requests that have to wait for it.
 -export([run/2, percentile/2]).
 -export_type([target/0, answered/0]).
 
+-import(sderl_clock, [now_us/0]).
+
 -type target() :: #{port := inet:port_number(), token := binary(), paths := [binary(), ...]}.
 
 -doc """
@@ -47,8 +49,6 @@ run(#{port := Port, token := Token, paths := Paths},
     #{us => lists:append([Us || {Us, _} <- Parts]),
       failed => lists:sum([Failed || {_, Failed} <- Parts]),
       passed_us => now_us() - Begin}.
-
-now_us() -> erlang:monotonic_time(microsecond).
 
 request(Path, Token) ->
     iolist_to_binary(["GET /api/v1", Path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ",

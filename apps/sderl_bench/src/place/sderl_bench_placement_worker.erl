@@ -4,6 +4,8 @@
 
 -export([zone/1, tree/1, lacking/2, choose/2, silent/2, clear/0, at_once/3, told/1]).
 
+-import(sderl_clock, [now_ns/0]).
+
 %% Choices before those that count.
 -define(WARMUP, 200).
 
@@ -119,5 +121,3 @@ told(Ms) ->
 is_remote({_, Node}) -> Node =/= node();
 is_remote(Pid) when is_pid(Pid) -> node(Pid) =/= node();
 is_remote(_) -> false.
-
-now_ns() -> erlang:monotonic_time(nanosecond).

@@ -5,6 +5,8 @@
 -export([run/1, echo/1, keep_calling/2, stop/1, ask_all/3]).
 -export_type([how/0, load/0, kept/0]).
 
+-import(sderl_clock, [now_ns/0]).
+
 -doc "How a caller asks.".
 -type how() :: {direct, pid()} | {route, {Group :: term(), Name :: atom()}} | {erpc, node()}.
 
@@ -120,5 +122,3 @@ stop(Pids) ->
 ask_all(Groups, Name, Timeout) ->
     [{G, Other}
      || G <- Groups, Other <- [sderl_route:call({G, Name}, {echo, G}, Timeout)], Other =/= {ok, G}].
-
-now_ns() -> erlang:monotonic_time(nanosecond).

@@ -12,6 +12,8 @@ one.
 -export([routes/0, cpu_ms/0, link/1, start_sink/2, start_relay/0, throughput/1, latency/1]).
 -export_type([way/0, back/0, load/0]).
 
+-import(sderl_clock, [now_ns/0]).
+
 -doc "How a message gets to a process.".
 -type way() ::
     {direct, pid()}
@@ -197,5 +199,3 @@ finished() ->
 message(#{bytes := Bytes}) -> binary:copy(<<"m">>, Bytes).
 
 ms(Key, Load) -> 1_000_000 * maps:get(Key, Load).
-
-now_ns() -> erlang:monotonic_time(nanosecond).

@@ -24,7 +24,6 @@ is another collector, as nobody else would ask for the log again.
 -define(FULL, 200).
 %% So many events wait, of at most 4,000 bytes each.
 -define(MOST, 1000).
--define(STOP_MS, 1000).
 
 -record(c, {
     probe :: pid(),
@@ -78,14 +77,7 @@ resume(_, Present) -> Present.
 -spec stop(collector()) -> ok.
 stop(none) -> ok;
 stop({ended, _}) -> ok;
-stop({Pid, _}) ->
-    Mon = monitor(process, Pid),
-    true = unlink(Pid),
-    _ = Pid ! stop,
-    receive
-        {'DOWN', Mon, process, _, _} -> ok
-    after ?STOP_MS -> true = demonitor(Mon, [flush]), ok
-    end.
+stop({Pid, _}) -> sderl_mon_probe_work:stop(Pid).
 
 -doc false.
 -spec init(pid(), pid(), sderl_mon_probe_log:options()) -> ok.

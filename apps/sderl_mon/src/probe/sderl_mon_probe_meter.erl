@@ -13,7 +13,6 @@ when `telemetry` ends, its handlers have gone with it, and are attached anew onc
 -export_type([meter/0]).
 
 -define(AGAIN_MS, 10_000).
--define(STOP_MS, 1_000).
 %% The process of telemetry that has its handlers.
 -define(TELEMETRY, telemetry_handler_table).
 
@@ -51,18 +50,8 @@ read({Pid, Wanted, Metrics}) ->
 -spec stop(meter()) -> ok.
 stop(none) -> ok;
 stop({Pid, _, Metrics}) ->
-    ok = detach_all(Pid),
+    ok = case Pid of none -> ok; _ -> sderl_mon_probe_work:stop(Pid) end,
     sderl_mon_probe_metrics:delete(Metrics).
-
-detach_all(none) -> ok;
-detach_all(Pid) ->
-    Mon = monitor(process, Pid),
-    true = unlink(Pid),
-    _ = Pid ! stop,
-    receive
-        {'DOWN', Mon, process, _, _} -> ok
-    after ?STOP_MS -> true = demonitor(Mon, [flush]), ok
-    end.
 
 -doc false.
 -spec init(pid(), [{pos_integer(), [atom()], tuple()}]) -> ok.

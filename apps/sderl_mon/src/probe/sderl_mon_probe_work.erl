@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_work).
 -moduledoc """
-Measures the probe's own work, by kind.
+Measures the probe's own work, by kind; and what the probe's processes have in common: the clock,
+and how one is ended.
 
 Wall time of a process includes waiting, now and then much of it, so each piece of work is charged
 the median of what the last 32 of its kind took. The helper that asks what may wait
@@ -10,10 +11,11 @@ least of them.
 """.
 
 -export([new/0, add/4, add/2, account/1, message/3, magnitude/1]).
--export([now_ms/0, now_us/0]).
+-export([now_ms/0, now_us/0, stop/1]).
 -export_type([work/0]).
 
 -define(RING, 32).
+-define(STOP_MS, 1_000).
 
 -record(kind, {
     %% Since the last account.
@@ -87,3 +89,14 @@ now_ms() -> erlang:monotonic_time(millisecond).
 -doc "The same in microseconds: for what is measured.".
 -spec now_us() -> integer().
 now_us() -> erlang:monotonic_time(microsecond).
+
+-doc "Ends a process that is linked to the caller; returns when it has ended, or a second later.".
+-spec stop(pid()) -> ok.
+stop(Pid) ->
+    Mon = monitor(process, Pid),
+    true = unlink(Pid),
+    _ = Pid ! stop,
+    receive
+        {'DOWN', Mon, process, _, _} -> ok
+    after ?STOP_MS -> true = demonitor(Mon, [flush]), ok
+    end.

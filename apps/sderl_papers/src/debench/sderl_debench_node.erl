@@ -18,6 +18,8 @@ ended.
 -export([flight/5]).
 -export_type([load/0, rate/0]).
 
+-import(sderl_clock, [now_ns/0]).
+
 -doc "Operations a second of this node; or workers on it.".
 -type rate() :: {open, PerSecond :: number()} | {closed, Workers :: pos_integer()}.
 
@@ -308,5 +310,3 @@ sleep_until(Ns) ->
     end.
 
 left_ms(Ns) -> max(0, (Ns - now_ns()) div 1_000_000).
-
-now_ns() -> erlang:monotonic_time(nanosecond).

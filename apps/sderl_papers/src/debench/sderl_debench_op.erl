@@ -11,6 +11,8 @@ That process is killed then, and its name goes with it, as names of dead process
 -export([run/5]).
 -export_type([sample/0, outcome/0, context/0]).
 
+-import(sderl_clock, [now_ns/0]).
+
 -doc "A reason `timeout` for all that took too long, else what was raised or answered.".
 -type outcome() :: ok | {error, term()}.
 
@@ -176,5 +178,3 @@ forget(Holder) ->
 
 left_ms(Begin, #{timeout_ms := Timeout, last_ns := Last}) ->
     max(0, min(Timeout, (Last - Begin) div 1_000_000)).
-
-now_ns() -> erlang:monotonic_time(nanosecond).

@@ -33,7 +33,7 @@ and so the run.
 -export([start/3, init/2]).
 -export_type([conf/0, route/0, report/0]).
 
--import(sderl_clock, [now_ms/0]).
+-import(sderl_clock, [now_ms/0, now_us/0]).
 
 -doc """
 How to reach a worker: directly; by a gateway of the own group, which knows the others; or by its
@@ -324,5 +324,3 @@ dump(#conf{leader = Leader, index = Index}, W, Since) ->
             idle_tail_ms => Tail
         }},
     ok.
-
-now_us() -> erlang:monotonic_time(microsecond).

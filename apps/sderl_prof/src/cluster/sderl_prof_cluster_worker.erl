@@ -48,7 +48,7 @@ tell(Step, Told, #{caller := Caller, ref := Ref}) ->
 
 ready(#{node := Node, plan := Plan, dir := Dir, most := Most, wait_ms := WaitMs} = Work) ->
     maybe
-        ok ?= connected(Node),
+        ok ?= sderl_prof_reach:connect(Node),
         ok ?= sderl_prof_reach:load(Node, WaitMs),
         {ok, Affordable, Cost} ?= sderl_prof_options:fitted(Plan, Most, fun(Tried) ->
             on_node(sderl_prof_trial, run, [Tried, Dir], Work)
@@ -57,13 +57,6 @@ ready(#{node := Node, plan := Plan, dir := Dir, most := Most, wait_ms := WaitMs}
         {ok, Sample} ?= sderl_prof_exchange:sample(Node, WaitMs),
         {ok, #{cost => Cost, clock => #{first => Sample, last => none},
                groups => case Groups of {error, _} -> []; _ -> Groups end}, Affordable}
-    end.
-
-connected(Node) when Node =:= node() -> ok;
-connected(Node) ->
-    case net_kernel:connect_node(Node) of
-        true -> ok;
-        _ -> {error, {no_connection, Node}}
     end.
 
 on_node(Module, Function, Args, #{node := Node, wait_ms := WaitMs}) ->

@@ -88,7 +88,7 @@ node(Dir, #{node := Name, dir := There} = Entry, Options) ->
              progress => maps:get(progress, Options, fun(_, _, _) -> ok end)},
     maybe
         {ok, Node} ?= known(Name),
-        ok ?= connected(Node),
+        ok ?= sderl_prof_reach:connect(Node),
         ok ?= sderl_prof_reach:load(Node, map_get(wait_ms, Work)),
         ok ?= here(Here, filelib:ensure_path(Here)),
         ok = remove_marks(Here),
@@ -107,13 +107,6 @@ node(Dir, #{node := Name, dir := There} = Entry, Options) ->
 known(Name) ->
     try {ok, binary_to_atom(Name)}
     catch error:_ -> {error, {bad_name, Name}}
-    end.
-
-connected(Node) when Node =:= node() -> ok;
-connected(Node) ->
-    case net_kernel:connect_node(Node) of
-        true -> ok;
-        _ -> {error, {no_connection, Node}}
     end.
 
 has_files([], Name) -> {error, {no_files, Name}};

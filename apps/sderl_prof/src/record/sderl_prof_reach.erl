@@ -5,7 +5,7 @@ Calls what records on a node, after it has been loaded there: a node without thi
 no more than these modules.
 """.
 
--export([load/2, is_there/2, call/5]).
+-export([connect/1, load/2, is_there/2, call/5]).
 -export_type([reason/0]).
 
 %% Called ones first.
@@ -19,6 +19,15 @@ The node does not answer, or cannot do it; `records`: it records with modules of
 which cannot be replaced now; `lacks`: these modules are not there, or are those of another version.
 """.
 -type reason() :: {node, node(), term()}.
+
+-doc "Makes a link to the node, where there is none.".
+-spec connect(node()) -> ok | {error, {no_connection, node()}}.
+connect(Node) when Node =:= node() -> ok;
+connect(Node) ->
+    case net_kernel:connect_node(Node) of
+        true -> ok;
+        _ -> {error, {no_connection, Node}}
+    end.
 
 -doc "Loads what is not there, or is there in another version.".
 -spec load(node(), timeout()) -> ok | {error, reason()}.

@@ -10,6 +10,8 @@ one process of a run that is not replaced. It ends with `stop/1`, and all others
 -export([start/2, result/1, stop/1, progress/0]).
 -export_type([result/0, failure/0]).
 
+-import(sderl_clock, [now_us/0]).
+
 -doc """
 `round_best` are the costs after each round; `seconds` from the first round's beginning, when all
 were there, to the last one's end; `setup_s` before.
@@ -165,5 +167,3 @@ result(End, #s{best = Best, costs = Costs, begun = Begun, up = Up}) ->
 %% The first is the cause.
 ended(Outcome, #s{outcome = undefined} = S) -> S#s{outcome = Outcome};
 ended(_, S) -> S.
-
-now_us() -> erlang:monotonic_time(microsecond).
