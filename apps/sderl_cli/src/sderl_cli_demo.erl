@@ -77,8 +77,9 @@ arguments() ->
                 port,
                 "P",
                 #{type => {integer, [{min, 0}, {max, 65_535}]}},
-                "port of the dashboard, 0 for any free one (8090); with it the nodes stay up also "
-                "without a terminal"
+                lists:concat(["port of the dashboard, 0 for any free one (",
+                              sderl_web_start:default_port(), "); with it the nodes stay up also "
+                              "without a terminal"])
             ),
             #{
                 name => write,

@@ -18,6 +18,8 @@ node, because a monitoring node of `bin/sderl mon` listens nowhere.
 %% How often it looks for new events, and how many it takes at once.
 -define(EVERY_MS, 500).
 -define(PAGE, 500).
+%% Events that are shown.
+-define(LIMIT, 100).
 
 -doc false.
 -spec summary() -> string().
@@ -71,7 +73,8 @@ command() ->
                    "from then on: an age as 90s, 15m, 2h or 3d, or a time as "
                    "2026-11-27T08:00:00Z"),
             option(until, "TIME", string, "up to then, likewise"),
-            option(limit, "N", {integer, [{min, 1}, {max, 1_000_000}]}, "so many at most (100)"),
+            option(limit, "N", {integer, [{min, 1}, {max, 1_000_000}]}, 
+                   "so many at most (" ++ integer_to_list(?LIMIT) ++ ")"),
             flag(json, "one JSON object a line")
         ]
     }.
@@ -133,7 +136,7 @@ ask({Seed, Monitor}, Function, Args) ->
 %% ---------------------------------------------------------------- what is shown
 
 shown(Monitor, Options, #{follow := Follow} = Parsed) ->
-    Limit = maps:get(limit, Parsed, 100),
+    Limit = maps:get(limit, Parsed, ?LIMIT),
     try
         #{last := Last, problem := Problem} = ask(Monitor, info, []),
         Events = page(Monitor, Options, Limit, []),

@@ -13,6 +13,8 @@ Ctrl-C.
 
 %% The first frame of a large cluster.
 -define(FIRST_MS, 30_000).
+-define(ARCHIVE_MB, 1024).
+-define(PROFILES_MB, 2048).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
@@ -62,7 +64,8 @@ arguments() ->
             option(groups, "N", {integer, [{min, 1}, {max, 2000}]},
                    "groups of the synthetic cluster, or as many as there can be (20)"),
             option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
-                   "port of the dashboard, 0 for any free one (8090)"),
+                   lists:concat(["port of the dashboard, 0 for any free one (",
+                                 sderl_web_start:default_port(), ")"])),
             option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
             option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
             option(tokens, "FILE", string,
@@ -74,7 +77,7 @@ arguments() ->
             option(archive, "DIR", string,
                    "keep numbers for a year in this folder, also over restarts"),
             option(archive_mb, "MB", {integer, [{min, 1}, {max, 1_048_576}]},
-                   "size of the archive at most (1024)"),
+                   "size of the archive at most (" ++ integer_to_list(?ARCHIVE_MB) ++ ")"),
             option(log, "DIR", string,
                    "keep the nodes' log in files of this folder, which no other program has (the "
                    "newest 8 MiB in memory)"),
@@ -90,7 +93,8 @@ arguments() ->
             option(plugins, "LIST", string,
                    "plugins for the nodes, such as cowboy,shop_plugin (docs/plugins.md)"),
             option(profiles_mb, "MB", {integer, [{min, 32}, {max, 1_048_576}]},
-                   "size of the profiles of nodes that are kept, at most (2048)"),
+                   lists:concat(["size of the profiles of nodes that are kept, at most (",
+                                 ?PROFILES_MB, ")"])),
             option(state, "DIR", string,
                    "where alarms, front pages, profiles and the audit log are kept "
                    "($XDG_STATE_HOME/sderl-mon/SEED, which is ~/.local/state/sderl-mon/SEED)"),
@@ -188,7 +192,7 @@ profiles(#{source := #{}} = Attach, Parsed) ->
     case state(Attach, Parsed) of
         undefined -> #{};
         Dir ->
-            MostBytes = maps:get(profiles_mb, Parsed, 2048) * 1_048_576,
+            MostBytes = maps:get(profiles_mb, Parsed, ?PROFILES_MB) * 1_048_576,
             case sderl_cli_profiles:start(filename:join(Dir, "profiles"), MostBytes) of
                 ok -> sderl_cli_profiles:web();
                 {error, Why} ->
@@ -231,7 +235,7 @@ cluster(#{source := none}, #{replay := File}) ->
     unicode:characters_to_binary(filename:basename(File)).
 
 archive(#{archive := Dir} = Parsed) ->
-    Mb = maps:get(archive_mb, Parsed, 1024),
+    Mb = maps:get(archive_mb, Parsed, ?ARCHIVE_MB),
     maybe
         ok ?= sderl_mon:set(#{archive => #{dir => Dir, max_bytes => Mb * 1_048_576}}),
         #{range := {From, _}} ?= sderl_mon_archive:info(),

@@ -153,7 +153,8 @@ command(open) ->
         arguments => [
             file(),
             option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
-                   "port of the pages, 0 for any free one (8090)"),
+                   lists:concat(["port of the pages, 0 for any free one (",
+                                 sderl_web_start:default_port(), ")"])),
             option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
             option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
             option(tokens, "FILE", string,

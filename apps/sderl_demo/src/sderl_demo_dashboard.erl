@@ -11,7 +11,7 @@ A failure is reported in words, and the demo goes on without the dashboard.
 -export_type([dashboard/0, options/0]).
 
 -doc """
-`port` of the first one's dashboard; `any`: 8090, or one that is free. `cluster`: what the pages
+`port` of the first one's dashboard; `any`: that of any dashboard, or one that is free. `cluster`: what the pages
 call it. `writable`: browsers may switch tracing and recording on and off. `record`: the folder of
 recordings, into which the first one records.
 """.
@@ -35,7 +35,6 @@ pages; the file that is recorded into; the nodes, each with what its dashboard w
 
 -define(FAMILY, monitor).
 -define(COUNT, 2).
--define(PORT, 8090).
 -define(TIMEOUT_MS, 30_000).
 
 -doc "Starts the monitoring nodes and the dashboard on them.".
@@ -78,7 +77,7 @@ name(I, "", Host) -> list_to_atom(lists:concat([?FAMILY, I, "@", Host]));
 name(I, Tag, Host) -> list_to_atom(lists:concat([?FAMILY, I, "-", Tag, "@", Host])).
 
 first(Fleet, Node, any, Web) ->
-    case first(Fleet, Node, ?PORT, Web) of
+    case first(Fleet, Node, sderl_web_start:default_port(), Web) of
         {ok, _} = Ok -> Ok;
         {error, _} -> first(Fleet, Node, 0, Web)
     end;

@@ -5,7 +5,7 @@ Starts the dashboard beside a hub of this node, for the command line and the dem
 nodes.
 """.
 
--export([check/1, start/1, stop/0, pages/0, await_frame/1]).
+-export([check/1, default_port/0, start/1, stop/0, pages/0, await_frame/1]).
 
 -doc "The environment of `sderl_web` that the options of the command line mean.".
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, unicode:chardata()}.
@@ -17,7 +17,7 @@ check(Parsed) ->
         {ok, Replay} ?= replay(Parsed),
         {ok, Tokens} ?= tokens(Parsed),
         Web = #{
-            port => maps:get(port, Parsed, 8090),
+            port => maps:get(port, Parsed, default_port()),
             ip => Ip,
             token => token(Parsed),
             writable => maps:get(write, Parsed, false),
@@ -33,6 +33,10 @@ check(Parsed) ->
                 {error, ["--", atom_to_list(Key), " is ", Expected]}
         end
     end.
+
+-doc "The port of a dashboard that was told none.".
+-spec default_port() -> inet:port_number().
+default_port() -> proplists:get_value(port, sderl_web_config:keys()).
 
 token(#{token := Text}) -> unicode:characters_to_binary(Text);
 token(_) -> auto.

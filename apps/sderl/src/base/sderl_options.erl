@@ -45,8 +45,8 @@ defaults() ->
         {free_islands, true},
         {link_policy, report},
         {link_idle_ms, 600_000},
-        {tick_ms, 1_000},
-        {set_aside_ms, 4_000},
+        {tick_ms, sderl_core:default(tick_ms)},
+        {set_aside_ms, sderl_core:default(aside_ms)},
         {write_timeout_ms, 10_000},
         {resolver, random_exit_name},
         {resolver_timeout_ms, 5_000}

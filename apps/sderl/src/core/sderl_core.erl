@@ -53,7 +53,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -include("sderl_core.hrl").
 
--export([init/1, handle/3, step/3, may_propose/1, propose/4]).
+-export([default/1, init/1, handle/3, step/3, may_propose/1, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1,
          members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
@@ -111,6 +111,11 @@ not back yet. The coordinator watches these processes.
 """.
 -callback foreign(Store :: term()) -> [{Name :: term(), pid()}].
 
+-doc "Of a member that was told no other.".
+-spec default(tick_ms | aside_ms) -> pos_integer().
+default(tick_ms) -> 1000;
+default(aside_ms) -> 4000.
+
 -doc """
 The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`,
 `clock` (system time in milliseconds; new epochs follow it, so that lives that forgot theirs never
@@ -126,7 +131,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
          A) ->
     S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now,
             election = #election{orphan_since = Now}, clock = Clock - Now,
-            tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
+            tick_ms = maps:get(tick_ms, A, default(tick_ms)),
+            aside_ms = maps:get(aside_ms, A, default(aside_ms)),
             forget_ms = maps:get(forget_ms, A, infinity), highest = maps:get(ceil, A, 0),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
             mode = maps:get(mode, A, available), answer = maps:get(answer, A, committed),

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes of a recording of several, and the messages between them in the part that is shown.
-import { h, set, text as setText } from "../../lib/dom";
+import { h, text as setText } from "../../lib/dom";
 import { bytes, count } from "../../lib/format";
 import { type Table, table } from "../../lib/table";
 import { card } from "../../ui/parts";
-import { type About, getTraffic, type Node } from "./answers";
+import { type About, getTraffic, type Node, type Traffic } from "./answers";
 import { type Way, waysOf, within } from "./nodes-model";
 import { lasting, type Range } from "./range";
-
-const LATER_MS = 400;
+import { Still } from "./still";
 
 export class NodesCard {
   readonly root: HTMLElement;
   private readonly says = h("p", { class: "profile-says muted num", role: "status" });
   private readonly ways: Table<Way>;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private asked = 0;
-  private of = "";
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      setText(this.says, message);
+      this.ways.rows([]);
+    },
+  );
 
   constructor(private readonly about: About) {
     this.ways = waysTable();
@@ -37,37 +40,23 @@ export class NodesCard {
 
   /** Asks when the range has stood still for a moment. */
   show(range: Range): void {
-    const of = `${range.from}-${range.to}`;
-    if (of === this.of) return;
-    this.of = of;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(range), LATER_MS);
+    this.still.ask(`${range.from}-${range.to}`, async () => {
+      const traffic = await getTraffic(range.from, range.to);
+      return () => this.draw(traffic);
+    });
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
+    this.still.forget();
   }
 
-  private async ask(range: Range): Promise<void> {
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const traffic = await getTraffic(range.from, range.to);
-      if (mine !== this.asked) return;
-      const { own, between } = within(traffic);
-      setText(
-        this.says,
-        `${count(between)} messages between nodes and ${count(own)} within them in this part. Times are those of the whole run, from a send to when the receiver took the message over.`,
-      );
-      this.ways.rows(waysOf(traffic, this.about.nodes));
-    } catch (error) {
-      if (mine !== this.asked) return;
-      setText(this.says, error instanceof Error ? error.message : String(error));
-      this.ways.rows([]);
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+  private draw(traffic: Traffic): void {
+    const { own, between } = within(traffic);
+    setText(
+      this.says,
+      `${count(between)} messages between nodes and ${count(own)} within them in this part. Times are those of the whole run, from a send to when the receiver took the message over.`,
+    );
+    this.ways.rows(waysOf(traffic, this.about.nodes));
   }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The critical path of the part that is shown: what its time is, who is on it, its longest steps.
-import { children as fill, h, set, styled, text as setText } from "../../lib/dom";
+import { children as fill, h, styled, text as setText } from "../../lib/dom";
 import { count, number, share } from "../../lib/format";
 import { card } from "../../ui/parts";
 import { getPath, type Path, type Segment } from "./answers";
 import { kindsOf, longest, numbersOf, SAVES, SHORT, STEPS } from "./path-model";
 import { exactly, lasting, partOf, type Range, span } from "./range";
+import { Still } from "./still";
 
 /** Steps that are drawn, and those of them that are listed. */
 const SEGMENTS = 2000;
 const LISTED = 40;
 const PROCESSES = 12;
-const LATER_MS = 400;
 
 export interface PathEvents {
   opened(process: number): void;
@@ -30,9 +30,10 @@ export class PathCard {
   private readonly says = h("p", { class: "profile-says muted num", role: "status" });
   private readonly body = h("div", { class: "profile-path" });
   private readonly leads = h("button", { type: "button", class: "button", hidden: true });
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private of = "";
-  private asked = 0;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => this.nothing(message),
+  );
 
   constructor(
     private readonly duration: number,
@@ -61,39 +62,23 @@ export class PathCard {
       this.leads,
       process === null ? "Lead to the chosen process" : "Lead where it led before",
     );
-    const of = `${range.from}-${range.to}-${process}`;
-    if (of === this.of) return;
-    this.of = of;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(range, process), LATER_MS);
+    this.still.ask(`${range.from}-${range.to}-${process}`, async () => {
+      const { path } = await getPath(partOf(range, this.duration), process, SEGMENTS);
+      return () => {
+        if (path === null || path.steps === 0) this.nothing("Nothing ran in this part.");
+        else this.draw(path, range);
+      };
+    });
   }
 
   /** It is not shown any more. */
   hide(): void {
-    clearTimeout(this.timer);
-    this.of = "";
-    this.asked += 1;
+    this.still.forget();
     this.events.found([]);
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
-  }
-
-  private async ask(range: Range, process: number | null): Promise<void> {
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const { path } = await getPath(partOf(range, this.duration), process, SEGMENTS);
-      if (mine !== this.asked) return;
-      if (path === null || path.steps === 0) this.nothing("Nothing ran in this part.");
-      else this.draw(path, range);
-    } catch (error) {
-      if (mine === this.asked) this.nothing(error instanceof Error ? error.message : String(error));
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+    this.still.forget();
   }
 
   private nothing(words: string): void {

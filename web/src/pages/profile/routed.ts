@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages that went over gateways in the part that is shown: whereto, by which ways, and what did not arrive.
-import { h, set, text as setText } from "../../lib/dom";
+import { h, text as setText } from "../../lib/dom";
 import { bytes, count } from "../../lib/format";
 import { type Table, table } from "../../lib/table";
 import { card } from "../../ui/parts";
 import { type About } from "./answers";
 import { partOf, type Range } from "./range";
+import { Still } from "./still";
 import { type Failure, getRouted, type Passed, type Routed, type Sent } from "./sums-answers";
 
 const ROWS = 200;
-const LATER_MS = 400;
 
 export class RoutedCard {
   readonly root: HTMLElement;
@@ -18,10 +18,13 @@ export class RoutedCard {
   private readonly passed: Table<Passed>;
   private readonly failures: Table<Failure>;
   private readonly undelivered: HTMLElement;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private asked = 0;
-  private of = "";
-  private isFirst = true;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      setText(this.says, message);
+      this.draw(NOTHING, "No answer.");
+    },
+  );
 
   constructor(private readonly about: About) {
     const isOfSeveral = about.nodes.length > 0;
@@ -46,35 +49,14 @@ export class RoutedCard {
 
   /** Asks when the range has stood still for a moment. */
   show(range: Range): void {
-    const of = `${range.from}-${range.to}`;
-    if (of === this.of) return;
-    const wait = this.isFirst ? 0 : LATER_MS;
-    this.isFirst = false;
-    this.of = of;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(range), wait);
+    this.still.ask(`${range.from}-${range.to}`, async () => {
+      const routed = await getRouted(partOf(range, this.about.duration), ROWS);
+      return () => this.draw(routed);
+    });
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
-  }
-
-  private async ask(range: Range): Promise<void> {
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const routed = await getRouted(partOf(range, this.about.duration), ROWS);
-      if (mine === this.asked) this.draw(routed);
-    } catch (error) {
-      if (mine !== this.asked) return;
-      // Asked again when somebody comes back to it.
-      if (this.of === `${range.from}-${range.to}`) this.of = "";
-      setText(this.says, error instanceof Error ? error.message : String(error));
-      this.draw(NOTHING, "No answer.");
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+    this.still.forget();
   }
 
   private draw(routed: Routed, empty?: string): void {

@@ -1,58 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run queues of one process: on which scheduler it was when, in the part of the run that is shown.
-import { children as fill, h, s, set } from "../../lib/dom";
+import { children as fill, h, s } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { getStays, type Stays } from "./answers";
 import { lasting, type Range } from "./range";
 import { boxes } from "./stays-model";
+import { Still } from "./still";
 
-const LATER_MS = 400;
 const MOST = 1000;
 const ROW = 10;
 
 export class StaysPart {
   readonly root = h("div", { class: "profile-stays", "data-testid": "profile-stays" });
   private process: number | null = null;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private asked = 0;
-  private of = "";
+  private readonly still = new Still(
+    () => this.root,
+    (message) =>
+      fill(this.root, h("h3", {}, "Schedulers"), h("p", { class: "muted" }, message)),
+  );
 
   constructor(private readonly name: (scheduler: number) => string) {}
 
   /** Asks when the range has stood still for a moment. */
   show(process: number | null, range: Range): void {
-    const of = `${process} ${range.from}-${range.to}`;
-    if (of === this.of) return;
-    if (process !== this.process) fill(this.root);
+    if (process !== this.process) {
+      // What is under way is of another process.
+      this.still.forget();
+      fill(this.root);
+    }
     this.process = process;
-    this.of = of;
-    // What is under way is of another process or part.
-    this.asked += 1;
-    clearTimeout(this.timer);
-    if (process !== null) this.timer = setTimeout(() => void this.ask(process, range), LATER_MS);
+    if (process === null) return;
+    this.still.ask(`${process} ${range.from}-${range.to}`, async () => {
+      const answer = await getStays(process, range.from, range.to, MOST);
+      return () => this.draw(answer, range);
+    });
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
-  }
-
-  private async ask(process: number, range: Range): Promise<void> {
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const answer = await getStays(process, range.from, range.to, MOST);
-      if (mine === this.asked) this.draw(answer, range);
-    } catch (error) {
-      if (mine === this.asked)
-        fill(
-          this.root,
-          h("h3", {}, "Schedulers"),
-          h("p", { class: "muted" }, error instanceof Error ? error.message : String(error)),
-        );
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+    this.still.forget();
   }
 
   private draw({ schedulers, stays, count: all }: Stays, range: Range): void {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // All waits by place in the part that is shown: how many, how long, whose, and for whom.
 import { cellBar } from "../../lib/bars";
-import { children as fill, h, set, text as setText } from "../../lib/dom";
+import { children as fill, h, text as setText } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { type Table, table } from "../../lib/table";
 import { card } from "../../ui/parts";
 import { getPlaces, type Peer, type Place, type Places } from "./answers";
 import { lasting, partOf, type Range } from "./range";
 import { sourceButton } from "./source";
+import { Still } from "./still";
 import { ofWhat, Whose } from "./whose";
 import "./calls.css";
 
 const ROWS = 200;
-const LATER_MS = 400;
 /** By what the server can put them in order. */
 const SORTS = ["sum", "count", "mean"];
 
@@ -29,10 +29,10 @@ export class WaitsCard {
   private readonly says = h("p", { class: "profile-says muted num", role: "status" });
   private readonly who = h("div", { class: "waits-who", "data-testid": "profile-waiters" });
   private readonly table: Table<Place>;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private asked = 0;
-  private of = "";
-  private isFirst = true;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => this.fail(message),
+  );
   private sort = "sum";
   private last: { range: Range; process: number | null } | null = null;
   private sum = 0;
@@ -125,47 +125,33 @@ export class WaitsCard {
   /** Asks when the range has stood still for a moment; `open`: the process that is open on the page. */
   show(range: Range, process: number | null, open: number | null): void {
     this.whose.show(process, open);
-    const of = `${range.from}-${range.to}-${process}`;
-    if (of === this.of) return;
-    const wait = this.isFirst ? 0 : LATER_MS;
-    this.isFirst = false;
-    this.of = of;
     this.last = { range, process };
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(), wait);
+    this.still.ask(`${range.from}-${range.to}-${process}`, () => this.question(range, process));
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
+    this.still.forget();
   }
 
   /** The server knows all of them, this table those that are first. */
   private sorted(key: string): void {
     if (!SORTS.includes(key) || key === this.sort) return;
     this.sort = key;
-    void this.ask();
+    const { last } = this;
+    if (last !== null) void this.still.now(() => this.question(last.range, last.process));
   }
 
-  private async ask(): Promise<void> {
-    const { last } = this;
-    if (last === null) return;
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const part = partOf(last.range, this.duration);
-      const places = await getPlaces(part, last.process, this.sort, ROWS);
-      if (mine === this.asked) this.draw(places, part !== null);
-    } catch (error) {
-      if (mine !== this.asked) return;
-      this.of = "";
-      setText(this.says, error instanceof Error ? error.message : String(error));
-      this.table.empty("No answer.");
-      this.table.rows([]);
-      fill(this.who);
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+  private async question(range: Range, process: number | null): Promise<() => void> {
+    const part = partOf(range, this.duration);
+    const places = await getPlaces(part, process, this.sort, ROWS);
+    return () => this.draw(places, part !== null);
+  }
+
+  private fail(message: string): void {
+    setText(this.says, message);
+    this.table.empty("No answer.");
+    this.table.rows([]);
+    fill(this.who);
   }
 
   private draw({ of, whose, places, count: n, sum, rows }: Places, isPart: boolean): void {
