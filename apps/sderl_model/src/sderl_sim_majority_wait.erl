@@ -12,21 +12,19 @@ the majority lost, and keeps no client waiting (`bounded_waiting` of `m:sderl_si
 -import(sderl_sim_world, [violation/3, node/2, seen/3]).
 -import(sderl_sim_majority_log, [of_group/2, keep_of/3, is_majority/2]).
 
--define(TICK_MS, 1000).
--define(ASIDE_MS, 4000).
 %% For mailboxes, and for links of which the two ends learn at different times.
 -define(SPARE_MS, 10_000).
 
 aside_ms(W) ->
-    Ms = sderl_sim_world:option(aside_ms, ?ASIDE_MS, W),
+    Ms = sderl_sim_world:option(aside_ms, sderl_core:default(aside_ms), W),
     true = is_integer(Ms),
     Ms.
 
 -doc "So long the names of a home that cannot be reached stay (rule 34).".
 -spec lease_ms(#w{}) -> pos_integer().
-lease_ms(W) -> 3 * aside_ms(W) + 10 * ?TICK_MS.
+lease_ms(W) -> 3 * aside_ms(W) + 10 * sderl_core:default(tick_ms).
 
-lost_ms(W) -> 3 * aside_ms(W) + 7 * ?TICK_MS.
+lost_ms(W) -> 3 * aside_ms(W) + 7 * sderl_core:default(tick_ms).
 
 -doc "So much later than the protocol says something may happen.".
 -spec spare_ms(#w{}) -> pos_integer().
