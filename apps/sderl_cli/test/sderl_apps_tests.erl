@@ -118,6 +118,18 @@ started_only() ->
 %% Modules in `src` itself may know all folders of their application.
 folders() ->
     #{
+        sderl_cli => #{
+            base => [],
+            chaos => [base],
+            profiling => [base],
+            monitoring => [base, profiling]
+        },
+        sderl_model => #{
+            semantics => [],
+            linear => [],
+            plant => [],
+            simulator => [plant]
+        },
         sderl_bench => #{
             harness => [],
             registry => [harness],

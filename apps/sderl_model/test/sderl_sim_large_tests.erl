@@ -5,7 +5,7 @@ What a group of many members says when its coordinator's process is killed and a
 slow: so many messages for each member, and not for each pair of them.
 """.
 -include_lib("eunit/include/eunit.hrl").
--include("../src/sderl_sim.hrl").
+-include("../src/simulator/sderl_sim.hrl").
 
 -define(MEMBERS, 80).
 -define(KILLED, 10_000).

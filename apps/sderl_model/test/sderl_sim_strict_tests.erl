@@ -4,7 +4,7 @@
 The promises of `sderl_sim_strict` are seen to be broken where they are: in worlds made by hand.
 """.
 -include_lib("eunit/include/eunit.hrl").
--include("../src/sderl_sim.hrl").
+-include("../src/simulator/sderl_sim.hrl").
 
 -define(LOW, {{7, 'n1@sim'}, 9}).
 -define(HIGH, {{8, 'n2@sim'}, 1}).

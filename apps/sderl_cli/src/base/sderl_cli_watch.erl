@@ -9,10 +9,10 @@ The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and run
 program ends.
 """.
 
--export([arguments/0, check/1, start/1]).
+-export([arguments/0, check/1, start/1, until_stopped/0]).
+-export_type([options/0]).
 
 -import(sderl_command, [option/4, flag/2]).
--export_type([options/0]).
 
 -doc """
 The watched cluster: a running one from a seed, a synthetic one with the options in `config`, or
@@ -88,4 +88,18 @@ monitoring(Config) ->
     case application:ensure_all_started(sderl_mon) of
         {ok, _} -> ok;
         {error, Reason} -> {error, io_lib:format("monitoring cannot start: ~0tP", [Reason, 20])}
+    end.
+
+-doc "Serves the dashboard until Ctrl-C, and ends in order.".
+-spec until_stopped() -> ok | {error, sderl_command:text()}.
+until_stopped() ->
+    ok = sderl_progress:done(),
+    ok = io:put_chars("Ctrl-C ends it.\n"),
+    _ = sderl_signals:tell(self()),
+    Monitor = monitor(process, sderl_web_sup),
+    receive
+        {sderl_signals, stop} ->
+            sderl_web_start:stop();
+        {'DOWN', Monitor, process, _, Reason} ->
+            {error, io_lib:format("the dashboard ended: ~0tP", [Reason, 20])}
     end.

@@ -7,7 +7,7 @@ Ctrl-C.
 
 -behaviour(sderl_command).
 
--export([summary/0, completion/0, run/1, until_stopped/0]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -266,22 +266,9 @@ served(#{once := Once} = Parsed) ->
     case Once of
         true -> first(Parsed);
         false ->
-            Ended = until_stopped(),
+            Ended = sderl_cli_watch:until_stopped(),
             ok = sderl_prof_live:stop(),
             Ended
-    end.
-
--doc "Serves until Ctrl-C, and ends in order.".
--spec until_stopped() -> ok | {error, sderl_command:text()}.
-until_stopped() ->
-    ok = say("Ctrl-C ends it.\n"),
-    _ = sderl_signals:tell(self()),
-    Monitor = monitor(process, sderl_web_sup),
-    receive
-        {sderl_signals, stop} ->
-            sderl_web_start:stop();
-        {'DOWN', Monitor, process, _, Reason} ->
-            {error, io_lib:format("the dashboard ended: ~0tP", [Reason, 20])}
     end.
 
 first(#{replay := _}) ->

@@ -21,7 +21,7 @@ serve(File, What, Web) ->
     maybe
         {ok, Link} ?= start(File, What, Web),
         io:put_chars(sderl_visible:text(["\nThe profile:  ", Link, "\n", sderl_web_start:pages()])),
-        Ended = sderl_cli_mon:until_stopped(),
+        Ended = sderl_cli_watch:until_stopped(),
         _ = sderl_prof_viewer:stop(),
         Ended
     end.
