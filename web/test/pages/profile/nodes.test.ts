@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import type { Link, Node, Traffic } from "../../../src/pages/profile/answers";
-import { layout } from "../../../src/pages/profile/lanes";
+import { layout } from "../../../src/pages/profile/time-line/lanes";
 import {
   nodeOf,
   nodeOfScheduler,

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who sends how much to whom in the part of the run that is shown: a graph, and a table of the same.
+import { h, set, text as setText } from "../../../lib/dom";
+import { bytes, count } from "../../../lib/format";
+import { type Table, table } from "../../../lib/table";
+import { card, type Choice, choice } from "../../../ui/parts";
+import { type About } from "../answers";
+import {
+  type Asked,
+  type By,
+  type Communication,
+  type MessageEdge,
+  type End,
+  getCommunication,
+} from "../sums-answers";
+import { MessageGraph } from "./graph";
+import { asked as askedFor, told } from "./graph-model";
+import { lasting, type Range, span } from "../range";
+import "./messages.css";
+
+/** What there is room for in the picture. */
+const MOST = { edges: 100, ends: 50 };
+const LATER_MS = 400;
+const TYPED_MS = 300;
+
+export interface MessageEvents {
+  opened(process: number): void;
+  /** A choice for the address. */
+  asked(query: Record<string, string>): void;
+}
+
+export class MessagesCard {
+  readonly root: HTMLElement;
+  private readonly says = h("p", { class: "profile-says muted num", role: "status" });
+  private readonly table: Table<MessageEdge>;
+  private readonly graph: MessageGraph;
+  private readonly by: Choice<By>;
+  private readonly sort: Choice<Asked["sort"]>;
+  private readonly least = field("At least", "messages");
+  private readonly mean = field("of at least", "bytes on average");
+  private readonly around = h("p", { class: "graph-around row", hidden: true });
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private typing: ReturnType<typeof setTimeout> | undefined;
+  private turn = 0;
+  private of = "";
+  private part = "";
+  private ends: ReadonlyMap<string, End> = new Map();
+  /** The name of what the neighbours are shown of, by its key. */
+  private known: { key: string; name: string; process: number } | null = null;
+
+  constructor(
+    private readonly about: About,
+    private readonly events: MessageEvents,
+  ) {
+    this.graph = new MessageGraph((key) => events.asked({ around: key ?? "" }));
+    this.by = choice<By>(
+      "What exchanges messages",
+      [
+        ["process", "Processes"],
+        ["kind", "Kinds", "Those of one name, or that begin in one function, are one"],
+        ...(about.nodes.length > 0 ? ([["node", "Nodes"]] as const) : []),
+      ],
+      "process",
+      (by) => events.asked({ ends: by === "process" ? "" : by, around: "" }),
+    );
+    this.sort = choice<Asked["sort"]>(
+      "What makes edges thick",
+      [
+        ["count", "Messages", "Thick where there are many"],
+        ["bytes", "Bytes", "Thick where there is much"],
+      ],
+      "count",
+      (sort) => events.asked({ widths: sort === "count" ? "" : sort }),
+    );
+    for (const { input } of [this.least, this.mean])
+      input.addEventListener("input", () => {
+        clearTimeout(this.typing);
+        this.typing = setTimeout(() => this.typed(), TYPED_MS);
+      });
+    this.table = edgesTable(
+      (key) => this.ends.get(key),
+      (end) => this.link(end),
+    );
+    this.root = card(
+      "Messages",
+      {
+        hint: "Choose one for those with which it exchanges messages. How thick an edge is goes by the logarithm.",
+        tools: [this.by.root, this.sort.root],
+        testid: "profile-messages",
+      },
+      h(
+        "div",
+        { class: "graph-filters", role: "group", "aria-label": "Which pairs are shown" },
+        this.least.root,
+        this.mean.root,
+      ),
+      this.around,
+      this.says,
+      h("div", { class: "graph-beside" }, this.graph.root, this.table.root),
+    );
+  }
+
+  /** Asks when the range has stood still for a moment, and at once where another choice was made. */
+  show(range: Range, query: Readonly<Record<string, string>>): void {
+    const asked = askedFor(query, this.about.nodes.length > 0);
+    const part = `${range.from}-${range.to}`;
+    const of = JSON.stringify([part, asked]);
+    if (of === this.of) return;
+    const delay = this.part !== "" && part !== this.part ? LATER_MS : 0;
+    this.of = of;
+    this.part = part;
+    this.by.choose(asked.by);
+    this.sort.choose(asked.sort);
+    for (const [{ input }, value] of [
+      [this.least, asked.least],
+      [this.mean, asked.mean],
+    ] as const)
+      if (document.activeElement !== input) input.value = value === 0 ? "" : String(value);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.ask(range, asked), delay);
+  }
+
+  destroy(): void {
+    clearTimeout(this.timer);
+    clearTimeout(this.typing);
+    this.graph.destroy();
+    this.turn = -1;
+  }
+
+  private typed(): void {
+    const value = ({ input }: Field) => (Number(input.value) > 0 ? input.value : "");
+    this.events.asked({ least: value(this.least), mean: value(this.mean) });
+  }
+
+  private async ask(range: Range, asked: Asked): Promise<void> {
+    const mine = (this.turn += 1);
+    set(this.root, "aria-busy", true);
+    try {
+      const answer = await getCommunication(range.from, range.to, asked, MOST);
+      if (mine === this.turn) this.draw(answer, asked, range);
+    } catch (error) {
+      if (mine !== this.turn) return;
+      // Asked again when somebody comes back to it.
+      this.of = "";
+      setText(this.says, error instanceof Error ? error.message : String(error));
+      this.around.hidden = asked.around === "";
+      this.graph.draw(NOTHING, asked);
+      this.table.empty("No answer.");
+      this.table.rows([]);
+    } finally {
+      if (mine === this.turn) set(this.root, "aria-busy", null);
+    }
+  }
+
+  private draw(answer: Communication, asked: Asked, range: Range): void {
+    this.ends = new Map(answer.ends.map((end) => [end.key, end]));
+    const name = this.center(asked.around);
+    setText(
+      this.says,
+      `In ${lasting(span(range))} from ${lasting(range.from)} on: ${told(answer, asked, name)}`,
+    );
+    this.graph.draw(answer, asked);
+    this.table.empty(
+      answer.all.edges === 0
+        ? "No message was sent in this part."
+        : asked.around === ""
+          ? "No pair has so many messages of that size."
+          : `${name} exchanges none of these messages in this part.`,
+    );
+    this.table.rows(answer.edges);
+  }
+
+  /** Tells whose neighbours are shown, also where they have no message in this part. */
+  private center(key: string): string {
+    const end = this.ends.get(key);
+    if (end !== undefined) this.known = end;
+    const known = this.known?.key === key ? this.known : { key, name: key, process: 0 };
+    this.around.hidden = key === "";
+    this.around.replaceChildren(
+      h("span", {}, "Around ", this.link(known)),
+      h(
+        "button",
+        { type: "button", class: "button", onclick: () => this.events.asked({ around: "" }) },
+        "All again",
+      ),
+    );
+    return known.name;
+  }
+
+  private link({ process, name }: Pick<End, "process" | "name">): HTMLElement {
+    return process === 0
+      ? h("span", { class: "profile-long", title: name }, name)
+      : h(
+          "button",
+          {
+            type: "button",
+            class: "profile-link",
+            title: name,
+            onclick: () => this.events.opened(process),
+          },
+          name,
+        );
+  }
+}
+
+const NOTHING: Communication = {
+  ends: [],
+  edges: [],
+  passed: { ends: 0, edges: 0, count: 0, bytes: 0 },
+  all: { ends: 0, edges: 0, count: 0, bytes: 0 },
+};
+
+interface Field {
+  root: HTMLElement;
+  input: HTMLInputElement;
+}
+
+function field(before: string, unit: string): Field {
+  const input = h("input", {
+    class: "input num",
+    type: "number",
+    min: 0,
+    step: 1,
+    inputmode: "numeric",
+    placeholder: "0",
+    "aria-label": `At least so many ${unit}`,
+  });
+  return { root: h("label", {}, before, input, unit), input };
+}
+
+const edgesTable = (
+  end: (key: string) => End | undefined,
+  link: (end: Pick<End, "process" | "name">) => HTMLElement,
+): Table<MessageEdge> => {
+  const of = (key: string) => end(key) ?? { process: 0, name: key };
+  return table<MessageEdge>({
+    caption: "Messages between those of the graph",
+    id: ({ from, to }) => JSON.stringify([from, to]),
+    order: { key: "count", direction: "descending" },
+    maxHeight: "26rem",
+    empty: "No answer yet.",
+    columns: [
+      {
+        key: "from",
+        label: "From",
+        value: (row) => of(row.from).name,
+        show: (row) => link(of(row.from)),
+      },
+      { key: "to", label: "To", value: (row) => of(row.to).name, show: (row) => link(of(row.to)) },
+      {
+        key: "count",
+        label: "Messages",
+        value: (row) => row.count,
+        show: (row) => count(row.count),
+        numeric: true,
+        width: "6rem",
+        narrow: "5.4rem",
+      },
+      {
+        key: "bytes",
+        label: "Bytes",
+        hint: "In external format",
+        value: (row) => row.bytes,
+        show: (row) => bytes(row.bytes),
+        numeric: true,
+        width: "5.6rem",
+        narrow: "5rem",
+      },
+      {
+        key: "mean",
+        label: "Mean",
+        hint: "Bytes of a message on average",
+        value: (row) => row.bytes / row.count,
+        show: (row) => bytes(row.bytes / row.count),
+        numeric: true,
+        width: "5.2rem",
+        wide: true,
+      },
+    ],
+  });
+};
