@@ -15,8 +15,7 @@ export class StaysPart {
   private process: number | null = null;
   private readonly still = new Still(
     () => this.root,
-    (message) =>
-      fill(this.root, h("h3", {}, "Schedulers"), h("p", { class: "muted" }, message)),
+    (message) => fill(this.root, h("h3", {}, "Schedulers"), h("p", { class: "muted" }, message)),
   );
 
   constructor(private readonly name: (scheduler: number) => string) {}

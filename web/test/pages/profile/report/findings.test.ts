@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { evidenceRows, kindText, sentence } from "../../../../src/pages/profile/report/findings-model";
+import {
+  evidenceRows,
+  kindText,
+  sentence,
+} from "../../../../src/pages/profile/report/findings-model";
 
 describe("findings", () => {
   it("tell links with their messages, after the numbers", () => {

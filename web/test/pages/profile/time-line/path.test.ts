@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import type { Arrows, Branch, Path, Segment, StepKind } from "../../../../src/pages/profile/answers";
+import type {
+  Arrows,
+  Branch,
+  Path,
+  Segment,
+  StepKind,
+} from "../../../../src/pages/profile/answers";
 import { told } from "../../../../src/pages/profile/time-line/arrows";
-import { evidenceRows, kindText, sentence } from "../../../../src/pages/profile/report/findings-model";
+import {
+  evidenceRows,
+  kindText,
+  sentence,
+} from "../../../../src/pages/profile/report/findings-model";
 import {
   joined,
   longest,
@@ -11,7 +21,11 @@ import {
   stepText,
 } from "../../../../src/pages/profile/time-line/path-model";
 import { around, partOf } from "../../../../src/pages/profile/range";
-import { ancestors, inSight, shutAtFirst } from "../../../../src/pages/profile/processes/tree-model";
+import {
+  ancestors,
+  inSight,
+  shutAtFirst,
+} from "../../../../src/pages/profile/processes/tree-model";
 
 const step = (kind: StepKind, from: number, to: number, more: Partial<Segment> = {}): Segment => ({
   kind,
