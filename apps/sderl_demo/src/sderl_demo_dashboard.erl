@@ -11,9 +11,9 @@ A failure is reported in words, and the demo goes on without the dashboard.
 -export_type([dashboard/0, options/0]).
 
 -doc """
-`port` of the first one's dashboard; `any`: that of any dashboard, or one that is free. `cluster`: what the pages
-call it. `writable`: browsers may switch tracing and recording on and off. `record`: the folder of
-recordings, into which the first one records.
+`port` of the first one's dashboard; `any`: that of any dashboard, or one that is free. `cluster`:
+what the pages call it. `writable`: browsers may switch tracing and recording on and off. `record`:
+the folder of recordings, into which the first one records.
 """.
 -type options() :: #{
     port := inet:port_number() | any,
