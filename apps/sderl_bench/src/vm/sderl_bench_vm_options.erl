@@ -130,9 +130,9 @@ add_paths([Dir | Dirs]) ->
 jobs(Options, Cores) ->
     maybe
         {ok, Size} ?= known_size(maps:get(size, Options, "short")),
+        ok ?= known_suite(Options),
         {ok, Changes} ?= sderl_bench_vm_set:all(maps:get(set, Options, [])),
         ok ?= sderl_bench_vm_set:unused(Changes, names(Options)),
-        ok ?= known_suite(Options),
         {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores, Changes) end,
                               names(Options)),
         ok ?= can_spread(Options, Programs),
