@@ -71,7 +71,11 @@ count_names() ->
 
 -doc "The memory of this node's names, and of its copies of those of groups that it follows.".
 -spec name_bytes() -> non_neg_integer().
-name_bytes() -> (sderl_names:words() + sderl_copies:words()) * erlang:system_info(wordsize).
+name_bytes() ->
+    case sderl_dir:is_running() of
+        true -> (sderl_names:words() + sderl_copies:words()) * erlang:system_info(wordsize);
+        false -> 0
+    end.
 
 -doc "Names of an own group, in no order, at most so many at once.".
 -spec names(group(), pos_integer()) -> page().

@@ -48,6 +48,8 @@
                                     Timer :: reference()}},
     seen = #{} :: #{node() => sderl_attr_share:seen()},
     stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
+    %% Linked nodes that told something before they were known to be mates.
+    early = #{} :: #{node() => []},
     waiting = [] :: [{gen_server:from(),
                       {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
                       Missing :: #{sderl_attr:name() => []}}],
@@ -127,8 +129,8 @@ handle_info({sderl_attr, ?VSN, From, {Sent, Echo, Held} = Stamp, Body}, S)
   when is_atom(From), is_integer(Sent), is_integer(Held), is_integer(Echo) orelse Echo =:= none ->
     case sderl_mates:is_mate(From, S#s.mates) orelse sderl_dir:shares_group(From) of
         true -> {noreply, frame(From, Stamp, Body, S)};
-        %% Not yet, or not any more. If not yet, the next frame will not fit and all is asked for.
-        false -> {noreply, S}
+        %% Not yet, or not any more. If not yet, all is asked for when it is one.
+        false -> {noreply, early(From, S)}
     end;
 handle_info({attr_outcome, Alias, Name, Outcome}, #s{jobs = Jobs} = S)
   when is_map_key(Alias, Jobs) ->
@@ -333,7 +335,7 @@ soon(S) -> S.
 %% To all mates with each period, as they take a value that they hear nothing of for outdated; in
 %% between to those alone that have not heard of all changes. While a large group forms, each link
 %% that comes up is an occasion.
-share(Which, #s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} = S) ->
+share(Which, #s{share = Share0, seen = Seen, stamps = Stamps, mates = All, early = Early} = S) ->
     Linked = maps:from_keys(nodes(connected), []),
     %% Of the groups that are shared with a mate those count of which it depends what the mate may
     %% see.
@@ -343,8 +345,9 @@ share(Which, #s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates =
     Now = now_ms(),
     %% The mates that sent their values before we knew that they are mates.
     _ = [tell(Node, again, Now, S)
-         || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
-    Entries = [sderl_attr_own:entry(Name, A) || Name := A <- Own],
+         || Node := _ <- Mates, not is_map_key(Node, Seen),
+            is_map_key(Node, Early) orelse sderl_attr_share:told(Node, Share0)],
+    Entries = [sderl_attr_own:entry(Name, A) || Name := A <- S#s.own],
     {Frames, Share} = sderl_attr_share:frames(Which, Mates, Entries, Now, Share0),
     lists:foreach(fun({Nodes, Body}) ->
         lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes)
@@ -352,7 +355,8 @@ share(Which, #s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates =
     %% A node that no longer shares a group sends nothing any more.
     Gone = [Node || Node <- sderl_attr_table:peers(), not sderl_mates:is_mate(Node, All)],
     lists:foreach(fun sderl_attr_table:forget/1, Gone),
-    S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps)}.
+    S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps),
+        early = maps:without(maps:keys(Mates), Early)}.
 
 tell(Node, Body, Now, #s{stamps = Stamps}) ->
     Stamp = case Stamps of
@@ -391,10 +395,17 @@ told(From, At, {change, Entries, Static, Aged, Has}) ->
     ok = sderl_attr_table:heard(From, At),
     Has.
 
-forget(Node, #s{share = Share, seen = Seen, stamps = Stamps} = S) ->
+%% (A sender's name is what it says itself.)
+early(From, #s{early = Early} = S) ->
+    case lists:member(From, nodes(connected)) of
+        true -> S#s{early = Early#{From => []}};
+        false -> S
+    end.
+
+forget(Node, #s{share = Share, seen = Seen, stamps = Stamps, early = Early} = S) ->
     sderl_attr_table:forget(Node),
-    S#s{share = sderl_attr_share:forget(Node, Share),
-        seen = maps:remove(Node, Seen), stamps = maps:remove(Node, Stamps)}.
+    S#s{share = sderl_attr_share:forget(Node, Share), seen = maps:remove(Node, Seen),
+        stamps = maps:remove(Node, Stamps), early = maps:remove(Node, Early)}.
 
 sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 

@@ -86,9 +86,11 @@ handle_cast({look, Group}, #c{mates = Mates} = C) ->
 handle_cast(_, C) -> {noreply, C}.
 
 -spec handle_info(term(), #c{}) -> {noreply, #c{}}.
-handle_info(look, C) -> {noreply, look(C#c{timer = undefined})};
+%% (Its timer stays noted: another may have been started since this one was over, and ends here.)
+handle_info(look, C) -> {noreply, look(C)};
 handle_info({nodeup, N, _}, #c{retries = Retries} = C) ->
-    {noreply, C#c{retries = sderl_retry:linked(N, Retries)}};
+    Now = now_ms(),
+    {noreply, try_due(Now, C#c{retries = sderl_retry:linked(N, Now, Retries)})};
 handle_info({nodedown, N, _}, #c{retries = Retries} = C) ->
     {noreply, look(C#c{retries = sderl_retry:lost(N, now_ms(), Retries)})};
 handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} = C0) ->
@@ -97,7 +99,7 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} =
             true = ets:insert(?TABLE, {Node}),
             Now = now_ms(),
             C = C0#c{busy = Rest, retries = case Result of
-                linked -> sderl_retry:linked(Node, Retries);
+                linked -> sderl_retry:linked(Node, Now, Retries);
                 _ -> sderl_retry:failed(Node, kind(Node, C0), Now, rand:uniform(), Retries)
             end},
             %% Somebody may wait until every member has been tried.
@@ -109,7 +111,9 @@ handle_info(_, C) -> {noreply, C}.
 
 kind(Node, #c{mates = Mates}) ->
     case sderl_mates:is_mate(Node, Mates) of
-        true -> member;
+        true ->
+            Linked = maps:from_keys(nodes(connected), []),
+            {member, length([N || N <- sderl_mates:nodes(Mates), not is_map_key(N, Linked)])};
         false -> forgotten
     end.
 
@@ -122,7 +126,7 @@ try_due(Now, #c{busy = Busy, retries = Retries0, timer = Timer} = C) ->
     Missing = missing(C),
     Retries = sderl_retry:keep(Missing, Retries0),
     Trying = maps:values(Busy),
-    Due = [N || N <- Missing, not lists:member(N, Trying), sderl_retry:is_due(N, Now, Retries)],
+    Due = sderl_retry:due(Missing -- Trying, Now, Retries),
     Start = lists:sublist(Due, max(0, ?PARALLEL - length(Trying))),
     New = maps:from_list([{start(N), N} || N <- Start]),
     _ = Timer =/= undefined andalso erlang:cancel_timer(Timer),

@@ -128,9 +128,12 @@ wait(Group, Request, From, Pid, Deadline) ->
             true = demonitor(Monitor, [flush]),
             {ok, Answer};
         {'DOWN', Monitor, process, _, _} -> ask_successor(Group, Request, From, Pid, Deadline)
-    after left(Deadline) ->
+    after min(?LONGEST, left(Deadline)) ->
         true = demonitor(Monitor, [flush]),
-        stop(From, timeout)
+        case left(Deadline) of
+            0 -> stop(From, timeout);
+            _ -> wait(Group, Request, From, Pid, Deadline)
+        end
     end.
 
 ask_successor(Group, Request, From, Dead, Deadline) ->

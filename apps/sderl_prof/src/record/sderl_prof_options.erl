@@ -267,7 +267,11 @@ functions({callgraph, Modules}) ->
 functions(s_group) ->
     [{{s_group, Name, Arity}, [{'_', [], [{exception_trace}, {message, '$_'}]}]}
      || {Name, Arity} <- operations()];
-functions(routed) -> sderl_observed:routed_calls();
+functions(routed) ->
+    %% Where the library is not there, nothing is routed by it.
+    try sderl_observed:routed_calls()
+    catch error:undef -> []
+    end;
 functions(_) -> [].
 
 -doc "The operations of `m:s_group` on groups and names that the item `s_group` records.".
