@@ -32,6 +32,7 @@ outputs_test_() ->
             %% 2 kinds of table with 2 sets of options, each with 2 * 10 changes and 3 * 20 others.
             {sderl_vm_ets_bench, #{workers => 2, keys => 9, changes => 10, mixed => 20}, 320},
             {sderl_vm_quorum_ring, #{nodes => 8, clients => 3, reads => 0}, 0},
+            {sderl_vm_dialyzer_bench, #{modules => 1}, {1, 1}},
             {sderl_vm_dialyzer_bench, #{modules => 2}, {1, 1}},
             {sderl_vm_im_bench, #{clients => 5, messages => 7}, {14, 14}},
             %% One pixel, 0.5 + 1.25 i: the next value, -0.81 + 2.5 i, is outside.
@@ -87,7 +88,7 @@ quorum_ring_test_() ->
                 {0, rand:seed_s(exsss, erlang:phash2({sderl_vm_quorum_ring, I}))},
                 lists:seq(1, 50))]])
         end,
-        [?assertEqual(Drawn(Nodes), Of(Nodes)) || Nodes <- [4, 8, 64]]
+        [?assertEqual(Drawn(Nodes), Of(Nodes)) || Nodes <- [1, 2, 3, 4, 5, 7, 8, 64, 100]]
     end}.
 
 %% The sizes of the published orbits.
@@ -176,6 +177,18 @@ operations_test_() ->
         ?_assertEqual({14, "message"},
                       sderl_vm_im_bench:operations(#{clients => 5, messages => 7})),
         ?_assertEqual(none, sderl_vm_im_bench:operations(#{clients => 1, messages => 7}))
+    ] ++ [
+        %% Too little work for an operation, and yet they run.
+        {lists:concat([Module, " without operations"]), {timeout, 120, fun() ->
+            ?assertEqual({ok, none}, sderl_bench_vm_program:operations(Module, Settings)),
+            ?assertMatch({_, Text}, run(Module, Settings))
+        end}}
+     || {Module, Settings, Text} <- [
+            {sderl_vm_big, #{processes => 1}, "0"},
+            {sderl_vm_timer_wheel, #{processes => 1}, "[0,0]"},
+            {sderl_vm_ets_random_ops, #{workers => 4, keys => 10, operations => 3}, "0"},
+            {sderl_vm_ets_bench, #{workers => 4, keys => 9, changes => 3, mixed => 3}, "0"}
+        ]
     ] ++ [
         {Name, ?_test([?assertMatch({ok, #{count := Count, unit := _}} when Count > 0,
                                     sderl_bench_vm_program:operations(

@@ -22,7 +22,9 @@ settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 8, intermediate => 16, long => 24})}.
 
 -doc false.
--spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
+operations(#{processes := 1}) ->
+    none;
 operations(#{processes := Count}) ->
     {2 * Count * (Count - 1), "message"}.
 

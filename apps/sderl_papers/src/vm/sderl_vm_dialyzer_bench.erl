@@ -42,14 +42,18 @@ prepare(#{modules := Count}) ->
         orelse error("this OTP has no Dialyzer: it is a package of its own in some systems"),
     Beams = filelib:wildcard(filename:join(code:lib_dir(stdlib), "ebin/*.beam")),
     Sized = lists:sort([{filelib:file_size(Beam), Beam} || Beam <- Beams]),
-    Chosen = first(Count, [Beam || {_, Beam} <- Sized]),
-    {First, Others} = lists:split(Count div 2, Chosen),
+    %% Each stage has one at least.
+    Chosen = first(max(2, Count), [Beam || {_, Beam} <- Sized]),
+    _ = length(Chosen) > 1 orelse error("the modules of stdlib have no debug information"),
+    {First, Others} = lists:split(length(Chosen) div 2, Chosen),
     Unique = erlang:unique_integer([positive]),
     Plt = filename:join(os:getenv("TMPDIR", "/tmp"),
                         lists:concat(["sderl_dialyzer_", os:getpid(), "_", Unique, ".plt"])),
     {Plt, First, Others}.
 
+%% All of them where there are fewer.
 first(0, _) -> [];
+first(_, []) -> [];
 first(Count, [Beam | Beams]) ->
     case has_code(Beam) of
         true -> [Beam | first(Count - 1, Beams)];

@@ -31,10 +31,13 @@ settings(Size, Cores) ->
 alone() -> "its tables are of one node".
 
 -doc false.
--spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
 operations(#{workers := Workers} = Settings) ->
-    {lists:sum([Workers * (operations(Phase, Settings) div Workers) || {_, _, Phase} <- phases()]),
-     "operation"}.
+    case lists:sum([Workers * (operations(Phase, Settings) div Workers)
+                    || {_, _, Phase} <- phases()]) of
+        0 -> none;
+        Count -> {Count, "operation"}
+    end.
 
 %% {Stage, {Type, Options}, Phase}
 phases() ->

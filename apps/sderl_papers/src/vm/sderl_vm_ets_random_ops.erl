@@ -33,7 +33,9 @@ settings(Size, Cores) ->
 alone() -> "its table is of one node".
 
 -doc false.
--spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
+operations(#{workers := Workers, operations := Operations}) when Operations < Workers ->
+    none;
 operations(#{workers := Workers, operations := Operations} = Settings) ->
     {length(stages(Settings)) * Workers * (Operations div Workers), "operation"}.
 

@@ -87,7 +87,7 @@ join(I, Nodes) ->
     receive
         {ring, Ring} ->
             Fingers = list_to_tuple([element(1 + (I + (1 bsl J)) rem Nodes, Ring)
-                                     || J <- lists:seq(0, log2(Nodes) - 1)]),
+                                     || J <- lists:seq(0, log2(Nodes - 1))]),
             serve(I, Nodes, Fingers)
     end.
 

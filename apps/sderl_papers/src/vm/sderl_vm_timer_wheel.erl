@@ -25,7 +25,9 @@ settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 16, intermediate => 32, long => 48})}.
 
 -doc false.
--spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
+operations(#{processes := 1}) ->
+    none;
 operations(#{processes := Count}) ->
     {2 * Count * (Count - 1), "ping"}.
 
