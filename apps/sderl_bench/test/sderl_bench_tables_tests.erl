@@ -260,7 +260,15 @@ left_out_test() ->
     %% Measured as often as the others.
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(2, 2)),
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(3, 2)),
-    ?assertMatch(#{provisional := false, left_out := []}, Of(8, 8)).
+    ?assertMatch(#{provisional := false, left_out := []}, Of(8, 8)),
+    %% While another one failed, it had a third.
+    ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 3)).
+
+%% One that was measured once and then failed keeps nobody in the race, and has too few values.
+failed_in_race_test() ->
+    Choice = sderl_bench_tables_choice:of_times(
+        [{~"set", times(100.0, 12)}, {~"slow", times(200.0, 2)}, {~"broken", [110.0]}]),
+    ?assertMatch(#{take := ~"set", left_out := [~"slow"], provisional := {true, _}}, Choice).
 
 %% ---------------------------------------------------------------- in words
 

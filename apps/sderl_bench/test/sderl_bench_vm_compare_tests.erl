@@ -95,4 +95,7 @@ other_machine() ->
     Other = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 2}}]},
     {_, Work, _} = verdicts(A, {Header#{~"settings" := Other}, Lines}),
     ?assertNotEqual(nomatch, string:find(Work, "NOT THE SAME WORK: the settings differ of p")),
+    %% A program that has a setting since.
+    More = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 1, ~"b" => 2}}]},
+    ?assertMatch({[same], <<>>, _}, verdicts(A, {Header#{~"settings" := More}, Lines})),
     says("no point in common", sderl_bench_vm_compare:compare(A, {Header, []}, 0.01)).

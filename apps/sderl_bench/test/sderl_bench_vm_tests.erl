@@ -280,6 +280,7 @@ release() ->
             Refused("the release tiny has no module sderl_other", ["--mfa", "sderl_other:f()"]),
             Refused("name a call of its code with --mfa", []),
             Refused("--release and --program", ["--program", "bang"]),
+            Refused("--release and --suite", ["--suite", "small" | Tiny("answer(1)")]),
             Refused("--release and --pa", ["--pa", "/tmp" | Tiny("answer(1)")]),
             hash_of_release(Dir, Release),
             ok = file:write_file(In(["1.0", "more.rel"]),
@@ -384,6 +385,18 @@ race_test() ->
     ?assertEqual([{x, 1}, {z, 1}, {z, 2}], Of(7, Many)),
     %% Where there are no more rounds than that, they catch up.
     ?assertEqual([{x, 1}, {z, 1}], Of(1, Many)),
+    %% Those that began late and are known well enough are not measured in earlier rounds.
+    Late = #{times => #{R => 1.0 + R / 1.0e4 || R <- lists:seq(7, 12)}, failed => 0},
+    ?assertEqual([{z, 1}], Of(1, Many#{Id(x, 1) => Late})),
+    ?assertEqual([], Of(1, Many#{Id(x, 1) => Late, Id(z, 1) => Late})),
+    %% Fewer rounds than a choice needs: as many as there can be are enough.
+    Few = Seen(#{x => [1.0, 1.1, 1.2], y => [9.0, 9.0], z => [1.1, 1.5, 1.1]}),
+    ?assertEqual([], Of(3, Few)),
+    ?assertEqual([{x, 1}, {z, 1}],
+                 lists:sort([{Name, N}
+                             || #{id := {Name, {{schedulers, N}, _}}, control := false}
+                                    <- sderl_bench_vm_plan:round(
+                                           Works, 3, Few, (plan(1))#{race => true, rounds => 3})])),
     %% One that fails again and again is not waited for.
     Broken = (Seen(Two))#{Id(z, 2) := #{times => #{}, failed => 2}},
     ?assertEqual([{x, 2}], Of(3, Broken)),

@@ -82,10 +82,17 @@ compared_test_() ->
                 _ -> Line
             end || Line <- lines()],
             with_results(Slow, fun(After) ->
-                ok = sderl_report_command:run([After, "--before", Before, "--tables"]),
                 Out = filename:rootname(After) ++ ".compared.html",
-                {ok, Html} = file:read_file(Out),
-                ok = file:delete(Out),
+                Written = fun(More) ->
+                    ok = sderl_report_command:run([After, "--before", Before, "--tables" | More]),
+                    {ok, Html} = file:read_file(Out),
+                    ok = file:delete(Out),
+                    Html
+                end,
+                ?assertNotEqual(nomatch, binary:match(Written(["--threshold", "7"]),
+                                                      ~".jsonl --threshold 7.0")),
+                Html = Written([]),
+                ?assertEqual(nomatch, binary:match(Html, ~"--threshold")),
                 [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
                  || Words <- [~"What has changed", ~"Was the machine the same?",
                               ~"Did bang become slower?", ~"Time of bang after, against before",

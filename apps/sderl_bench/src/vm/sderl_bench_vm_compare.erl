@@ -100,13 +100,16 @@ machines(#{~"machine" := A}, #{~"machine" := B}) ->
     [["THESE ARE TWO MACHINES: they differ in ", lists:join(", ", Keys),
       "; the verdicts say nothing about the programs"]].
 
-%% Of another size a program has other times, whatever it runs on.
+%% Of another size a program has other times, whatever it runs on. A setting that only one of them
+%% has is new, or is no more.
 settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" := B}}) ->
     Of = fun(Programs) -> #{Name => maps:get(~"settings", Program, #{})
                             || #{~"name" := Name} = Program <- Programs} end,
     Others = Of(B),
     case [Name || Name := Settings <- maps:iterator(Of(A), ordered),
-                  maps:get(Name, Others, Settings) =/= Settings] of
+                  #{Name := Other} <- [Others],
+                  lists:any(fun(Key) -> map_get(Key, Settings) =/= map_get(Key, Other) end,
+                            maps:keys(maps:intersect(Settings, Other)))] of
         [] -> [];
         Names -> [["NOT THE SAME WORK: the settings differ of ", lists:join(", ", Names)]]
     end;

@@ -104,6 +104,8 @@ is_text(_) -> false.
 
 with_release(#{release := _, program := _}) ->
     {error, "--release and --program: what is measured of a release is a call, with --mfa"};
+with_release(#{release := _, suite := _}) ->
+    {error, "--release and --suite: what is measured of a release is a call, with --mfa"};
 with_release(#{release := _, pa := _}) ->
     {error, "--release and --pa: a release has all of its code; leave one out"};
 with_release(#{release := Dir, mfa := _} = Options) ->

@@ -47,7 +47,7 @@ enough, have failed, or were measured in this round.
 """.
 -spec round([work()], Round :: pos_integer(), seen(),
             #{seed := integer(), width := float(), least := pos_integer(), race => boolean(),
-              _ => _}) -> [work()].
+              rounds => pos_integer(), _ => _}) -> [work()].
 round(Works, Round, Seen, #{seed := Seed} = Options) ->
     Left = [Work || #{id := Id, control := Control} = Work
                         <- shuffled(in_race(Works, Seen, Options), {Seed, Round}),
@@ -59,10 +59,12 @@ round(Works, Round, Seen, #{seed := Seed} = Options) ->
 
 of_point(Id, Seen) -> maps:get(Id, Seen, #{times => #{}, failed => 0}).
 
-in_race(Works, Seen, #{race := true, least := Least}) ->
+in_race(Works, Seen, #{race := true, least := Least} = Options) ->
     Entered = [Id || #{id := Id, control := false} <- Works,
                      #{failed := Failed} <- [of_point(Id, Seen)], Failed < ?FAILURES],
-    Running = sderl_bench_vm_race:running(Entered, Seen, Least),
+    %% With fewer rounds, no point ever has as many.
+    Enough = min(Least, maps:get(rounds, Options, Least)),
+    Running = sderl_bench_vm_race:running(Entered, Seen, Enough),
     [Work || #{id := Id, control := Control} = Work <- Works,
              Control orelse lists:member(Id, Running)];
 in_race(Works, _, _) ->
@@ -70,9 +72,13 @@ in_race(Works, _, _) ->
 
 of_round(#{failed := Failed}, _, _, _) when Failed >= ?FAILURES -> false;
 of_round(#{times := Times}, Round, Control, Options) ->
-    %% Results of this round do not end the point's part in it.
-    Before = [Time || R := Time <- Times, R < Round],
-    not is_map_key(Round, Times) andalso (Control orelse not narrow(Before, Options)).
+    not is_map_key(Round, Times) andalso
+        (Control orelse not narrow(judged(Times, Round, Options), Options)).
+
+%% Points wait in a race, so all of a point's rounds may be later than this one. Elsewhere only a
+%% round that failed is missing, and it is made good.
+judged(Times, _, #{race := true}) -> maps:values(Times);
+judged(Times, Round, _) -> [Time || R := Time <- Times, R < Round].
 
 -doc "Whether a point is known well enough: the interval of its median is narrow.".
 -spec narrow([float()], #{width := float(), least := pos_integer(), _ => _}) -> boolean().

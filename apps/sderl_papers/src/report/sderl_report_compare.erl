@@ -21,13 +21,17 @@ pages(FileA, FileB, Counts) ->
         {ok, HeaderB, LinesB} ?= read(FileB),
         {ok, #{rows := Rows, control := Control} = Result} ?=
             sderl_bench_vm_compare:compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts),
-        Command = text(["bin/sderl bench vm --compare ", FileA, " ", FileB]),
+        Command = text(["bin/sderl bench vm --compare ", FileA, " ", FileB, threshold(Counts)]),
         All = Control ++ Rows,
         Names = lists:uniq([Name || #{program := Name} <- All]),
         {ok, start({FileA, HeaderA}, {FileB, HeaderB}, Result, Command),
          [page(Name, [Row || #{program := Same} = Row <- All, Same =:= Name], Control, Command)
           || Name <- Names]}
     end.
+
+%% In percent, where it is not what the command takes by itself.
+threshold(0.01) -> "";
+threshold(Counts) -> [" --threshold ", float_to_list(100.0 * Counts, [{decimals, 4}, compact])].
 
 read(File) ->
     case sderl_bench_vm_store:read(File) of
