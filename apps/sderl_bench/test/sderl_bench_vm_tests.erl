@@ -159,7 +159,16 @@ refused_points_test_() ->
 flags_test() ->
     ?assertEqual({ok, [{"sbt", "db"}, {"Mea", ""}, {"swt", "low"}]},
                  sderl_bench_vm_matrix:flags(" +sbt db +Mea +swt  low ")),
-    says("use --schedulers", sderl_bench_vm_matrix:flags("+S 4")),
+    %% The virtual machine takes a value also right behind the flag.
+    ?assertEqual({ok, [{"SDcpu", "4:4"}, {"sbt", "db"}, {"SDio10", ""}, {"swtlow", ""},
+                       {"A10", ""}]},
+                 sderl_bench_vm_matrix:flags("+SDcpu4:4 +sbtdb +SDio10 +swtlow +A10")),
+    says("no flag of the virtual machine", sderl_bench_vm_matrix:flags("+sbtdb db")),
+    [says("use --schedulers", sderl_bench_vm_matrix:flags(Flags))
+     || Flags <- ["+S 4", "+S4", "+S:2", "+SP50"]],
+    [says("cannot be given here", sderl_bench_vm_matrix:flags(Flags))
+     || Flags <- ["+Bi", "+B i", "+ifoo", "+v"]],
+    says("cannot be given here", sderl_bench_vm_matrix:vary("S4=1,2")),
     says("no flag of the virtual machine", sderl_bench_vm_matrix:flags("+sub true -name x")),
     ?assertEqual({ok, {"sbwt", [none, "short"]}}, sderl_bench_vm_matrix:vary("+sbwt=-,short,-")),
     [says("FLAG=VALUE,VALUE", sderl_bench_vm_matrix:vary(Wrong))
@@ -181,6 +190,8 @@ options_test_() ->
             {"--schedulers takes one number with --nodes", ["--nodes", "2", "--schedulers", "1,2"]},
             {"--program ets_test: it runs on one node (its table is of one node); those that run "
              "on several are ", ["--nodes", "2", "--program", "bang,ets_test"]},
+            {"--suite small: its program ets_random_ops runs on one node (its table is of one "
+             "node); those that run on several are ", ["--nodes", "1,2", "--suite", "small"]},
             {"100 nodes of 11 schedulers have more than 1024 schedulers together",
              ["--nodes", "100", "--schedulers", "11"]},
             {"sderl_bench_vm_mortal: its settings have the key on",
@@ -346,6 +357,17 @@ matrix_file() ->
     {ok, #{do := {measure, #{header := #{command := Named}}}}} =
         checked(["--mfa", "lists:seq(1,9)", "--out", "результат.jsonl"]),
     ?assertNotEqual(nomatch, string:find(Named, "--out 'результат.jsonl'")),
+    %% The programs of the command line come first, however they are named.
+    [with_file(Content, fun(File) ->
+        {ok, #{do := {measure, #{programs := [_ | Programs]}}}} =
+            checked(["--matrix", File | Args]),
+        ?assertEqual(Count, length(Programs))
+    end) || {Count, Content, Args} <- [
+        {1, "{suite, \"small\"}.", ["--program", "bang"]},
+        {6, "{program, \"bang\"}.", ["--suite", "small"]}
+    ]],
+    with_file("{suite, \"small\"}. {program, \"bang\"}.", fun(File) ->
+        says("--suite and --program", checked(["--matrix", File])) end),
     with_file("{colour, \"red\"}.", fun(File) ->
         says("is none of its terms", checked(["--matrix", File])) end),
     with_file("{schedulers", fun(File) -> says(File, checked(["--matrix", File])) end).

@@ -45,7 +45,10 @@ wrong_test_() ->
             {usage, "leave --out or --markdown out", ["x", "--markdown", "--out", "y"]},
             {usage, "leave --tables or --markdown out", ["x", "--markdown", "--tables"]},
             {error, "there is no folder /nowhere", ["/nowhere"]},
-            {help, "DIR/report.html", ["--help"]}
+            {error, "there are no results in /nowhere", ["/nowhere", "--before", "/none"]},
+            {usage, "--threshold is for --before", ["/nowhere", "--threshold", "2"]},
+            {help, "DIR/report.html", ["--help"]},
+            {help, "FILE.compared.html", ["--help"]}
         ]
     ].
 

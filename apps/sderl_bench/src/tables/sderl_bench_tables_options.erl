@@ -22,7 +22,8 @@ arguments() ->
         given(mine, "FILE", "the mix of your program as Erlang terms: {read, 90}. {put, 10}. "
                             "{keys, 5000}. {distribution, \"zipf:0.99\"}. and so on; all that can "
                             "do it is measured, and the answer is which to take; what is far "
-                            "behind is left out after two virtual machines"),
+                            "behind is left out after two virtual machines, unless --tables names "
+                            "none or a bag"),
         option(updates, "LIST", string, "0,10,50",
                "percent of updates, half of them puts and half deletes; - for none of these mixes"),
         option(ranges, "LIST", string, "0", "percent of ranges, with each of the updates"),

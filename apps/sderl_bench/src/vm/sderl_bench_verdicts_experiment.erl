@@ -16,7 +16,7 @@ verdict but *slower* means that a slowdown was *missed*.
 | `missed` | comparisons with the slower program that do not say *slower* |
 | `control_moved` | comparisons, of both kinds, in which the machine's control differed |
 | `comparison_s` | seconds that the measurements of one comparison take, two files: the median |
-| `overhead_pct` | what the harness itself takes, by an empty body, of a repetition of the program, in percent: the median of all files |
+| `overhead_pct` | what the harness itself takes, by an empty body, of a repetition of the program, in percent: the median of all files but the first |
 """.
 
 -behaviour(sderl_bench_experiment).

@@ -47,15 +47,15 @@ the virtual machine is no node where there are none.
     "S" => "use --schedulers",
     "SP" => "use --schedulers",
     "B" => "it changes how the virtual machine is stopped",
-    "Bi" => "it changes how the virtual machine is stopped",
-    "Bc" => "it changes how the virtual machine is stopped",
-    "Bd" => "it changes how the virtual machine is stopped",
     "V" => "it prints the version and measures nothing",
     "l" => "it prints what is loaded",
     "v" => "it prints what the emulator does",
     "i" => "it starts another module than init",
     "b" => "it starts another function than boot"
 }).
+%% Flags that are looked at here, whose value may stand right behind them, as in +SDcpu4:4. One that
+%% begins with another one comes before it.
+-define(KNOWN, ["SDcpu", "SP", "S", "stbt", "sbt", "sub", "scl", "B", "V", "l", "v", "i", "b"]).
 
 -doc """
 All points, each once, in the order of the axes, without the combinations of flags that are not
@@ -172,10 +172,11 @@ flags(Text) -> flags(string:lexemes(Text, " \t"), []).
 
 flags([], Latest) ->
     {ok, lists:reverse(Latest)};
-flags([[$+ | Name] | Words], Latest) when Name =/= "" ->
-    {Value, Rest} = case Words of
-        [[C | _] = Word | More] when C =/= $+, C =/= $- -> {Word, More};
-        _ -> {"", Words}
+flags([[$+ | Given] | Words], Latest) when Given =/= "" ->
+    {Name, Value, Rest} = case {apart_from(Given, ?KNOWN), Words} of
+        {{Flag, [_ | _] = Attached}, _} -> {Flag, Attached, Words};
+        {_, [[C | _] = Word | More]} when C =/= $+, C =/= $- -> {Given, Word, More};
+        _ -> {Given, "", Words}
     end,
     case refused(Name) of
         ok -> flags(Rest, [{Name, Value} | Latest]);
@@ -184,7 +185,23 @@ flags([[$+ | Name] | Words], Latest) when Name =/= "" ->
 flags([Word | _], _) ->
     {error, io_lib:format("\"~ts\" is no flag of the virtual machine: these begin with +", [Word])}.
 
-refused(Name) ->
+%% The flag and the value behind it. +SDio begins with S, and is another flag: the value of +S is a
+%% number, or two with a colon.
+apart_from(Given, ["S" | Known]) ->
+    case Given of
+        [$S, C | Value] when C >= $0, C =< $9; C =:= $: -> {"S", [C | Value]};
+        _ -> apart_from(Given, Known)
+    end;
+apart_from(Given, [Flag | Known]) ->
+    case string:prefix(Given, Flag) of
+        nomatch -> apart_from(Given, Known);
+        Value -> {Flag, Value}
+    end;
+apart_from(Given, []) ->
+    {Given, ""}.
+
+refused(Given) ->
+    {Name, _} = apart_from(Given, ?KNOWN),
     case ?RESERVED of
         #{Name := Why} -> {error, ["+", Name, " cannot be given here: ", Why]};
         #{} -> ok

@@ -65,11 +65,22 @@ with_width(Options) -> Options.
 
 with_file(#{matrix := File} = Given) ->
     case file:consult(File) of
-        {ok, Terms} -> set_once(maps:get(set, Given, []), merged(Terms, Given, File));
+        {ok, Terms} ->
+            set_once(maps:get(set, Given, []), merged(others(Terms, Given), Given, File));
         {error, Reason} -> {error, ["--matrix ", File, ": ", file:format_error(Reason)]}
     end;
 with_file(Given) ->
     {ok, Given}.
+
+%% Programs and a suite are two ways to say the same, so those of the command line come first.
+others(Terms, Given) when is_map_key(program, Given); is_map_key(suite, Given) ->
+    [Term || Term <- Terms, not names_programs(Term)];
+others(Terms, _) ->
+    Terms.
+
+names_programs({program, _}) -> true;
+names_programs({suite, _}) -> true;
+names_programs(_) -> false.
 
 %% A setting of a program has one value: that of the command line, where it has one.
 set_once([_ | _] = OfLine, {ok, #{set := All} = Merged}) ->
@@ -175,12 +186,16 @@ spread() ->
 can_spread(#{nodes := _, mfa := [Call | _]}, _) ->
     {error, ["--mfa ", Call, ": a call runs on one node; leave --nodes out, or make a program of "
                              "it that has spread/0"]};
-can_spread(#{nodes := _}, Programs) ->
+can_spread(#{nodes := _} = Options, Programs) ->
     case [Name || #{name := Name, job := {program, Module, _}} <- Programs,
                   not sderl_bench_vm_program:spreads(Module)] of
         [] -> free_settings(Programs);
         [Name | _] ->
-            {error, ["--program ", Name, ": it runs on one node", why(Name),
+            {error, [case Options of
+                         #{suite := Suite} -> ["--suite ", Suite, ": its program ", Name];
+                         #{} -> ["--program ", Name, ": it"]
+                     end,
+                     " runs on one node", why(Name),
                      "; those that run on several are ", lists:join(", ", spread())]}
     end;
 can_spread(_, _) ->

@@ -14,6 +14,9 @@ been installed; otherwise their numbers are tables.
 
 -export([summary/0, completion/0, run/1]).
 
+%% Percent.
+-define(THRESHOLD, "1").
+
 -doc false.
 -spec summary() -> string().
 summary() -> "what \"reproduce\" measured, as one HTML file with plots and verdicts".
@@ -44,9 +47,10 @@ run(Args) ->
 
 of_file({ok, #{markdown := true}}) ->
     {usage, "--markdown is for what \"reproduce\" measured: a folder"};
-of_file({ok, #{'DIR' := After, before := Before, threshold := Text} = Options}) ->
+of_file({ok, #{'DIR' := After, before := Before} = Options}) ->
     maybe
-        {ok, Percent} ?= sderl_bench_experiment:real("--threshold", Text, 0, 50),
+        {ok, Percent} ?= sderl_bench_experiment:real(
+            "--threshold", maps:get(threshold, Options, ?THRESHOLD), 0, 50),
         {ok, Start, Pages} ?= sderl_report_compare:pages(Before, After, Percent / 100),
         of_file(Start, Pages, ".compared.html", Options)
     end;
@@ -75,13 +79,15 @@ arguments() ->
             #{name => 'DIR', type => string,
               help => {"DIR", ["the folder with what was measured, or a file of \"bench vm\""]}},
             #{name => out, long => "-out", type => string, required => false,
-              help => {"[--out FILE]", ["the file (DIR/report.html, or FILE.html)"]}},
+              help => {"[--out FILE]", ["the file (DIR/report.html, FILE.html, or with --before "
+                                 "FILE.compared.html)"]}},
             #{name => before, long => "-before", type => string, required => false,
               help => {"[--before FILE]",
                        ["compare the file of \"bench vm\" with this one, which was before it"]}},
-            #{name => threshold, long => "-threshold", type => string, default => "1",
+            #{name => threshold, long => "-threshold", type => string,
+              required => false,
               help => {"[--threshold PCT]",
-                       ["with --before, differences below count as none (1)"]}},
+                       ["with --before, differences below count as none (" ?THRESHOLD ")"]}},
             #{name => tables, long => "-tables", type => boolean, default => false,
               help => {"[--tables]", ["tables in place of plots: nothing is installed or drawn"]}},
             #{name => markdown, long => "-markdown", type => boolean, default => false,
@@ -96,10 +102,14 @@ together(#{markdown := true, tables := true}) ->
     {usage, "--markdown has no plots: leave --tables or --markdown out"};
 together(#{before := _, markdown := true}) ->
     {usage, "--before and --markdown: leave one out"};
+together(#{threshold := _} = Options) when not is_map_key(before, Options) ->
+    {usage, "--threshold is for --before"};
 together(#{before := _, 'DIR' := Dir}) ->
-    case filelib:is_dir(Dir) of
-        true -> {usage, ["--before compares files of \"bench vm\", and ", Dir, " is a folder"]};
-        false -> ok
+    case {filelib:is_dir(Dir), filelib:is_regular(Dir)} of
+        {true, _} ->
+            {usage, ["--before compares files of \"bench vm\", and ", Dir, " is a folder"]};
+        {false, true} -> ok;
+        {false, false} -> {error, ["there are no results in ", Dir]}
     end;
 together(_) -> ok.
 
