@@ -201,12 +201,14 @@ mine_test_() ->
             Names = programs(["--mine", File]),
             %% As many virtual machines as a choice of so many needs; what cannot be taken must not
             %% leave out what can.
-            {ok, #{do := {measure, #{least := Least, race := true}}}} = checked(["--mine", File]),
+            {ok, #{do := {measure, #{least := Least, race := true, header := #{race := true}}}}} =
+                checked(["--mine", File]),
             ?assert(Least >= sderl_bench_sample:least(sderl_bench_verdict:level(
                 length(Names) - 1))),
             {ok, #{do := {measure, #{race := false}}}} =
                 checked(["--mine", File, "--tables", "none,set"]),
-            {ok, #{do := {measure, #{race := false}}}} = checked(["--tables", "set"]),
+            {ok, #{do := {measure, #{race := false, header := #{race := false}}}}} =
+                checked(["--tables", "set"]),
             ?assert(lists:member("counters+write: 70 read 30 add, zipf 0.99", Names)),
             ?assert(lists:member("set+read+auto-counters: 70 read 30 add, zipf 0.99", Names)),
             ?assertEqual([], [Name || Name <- Names, lists:prefix("bag", Name)
@@ -235,7 +237,8 @@ times(Ns, Count) -> [Ns * (1 + I / 10_000) || I <- lists:seq(1, Count)].
 choice_test() ->
     Of = fun(Tables, Count) ->
         #{fastest := Fastest, take := Take, provisional := Provisional} =
-            sderl_bench_tables_choice:of_times([{Name, times(Ns, Count)} || {Name, Ns} <- Tables]),
+            sderl_bench_tables_choice:of_times([{Name, times(Ns, Count)} || {Name, Ns} <- Tables],
+                                               true),
         {Fastest, Take, Provisional}
     end,
     Tables = [{~"set", 150.0}, {~"auto", 103.0}, {~"write", 102.0}, {~"all", 100.0},
@@ -249,12 +252,14 @@ choice_test() ->
 
 %% Who was left out of a race needs no more virtual machines, and is counted with the others.
 left_out_test() ->
-    Of = fun(Count, Slow) ->
+    In = fun(Race, Count, Slow) ->
         sderl_bench_tables_choice:of_times(
             [{~"slow", [150.1 * (1 + I / 100) || I <- lists:seq(0, Slow - 1)]}
              | [{<<"t", (integer_to_binary(I))/binary>>, times(100.0 + I / 10, Count)}
-                || I <- lists:seq(0, 22)]])
+                || I <- lists:seq(0, 22)]],
+            Race)
     end,
+    Of = fun(Count, Slow) -> In(true, Count, Slow) end,
     ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 2)),
     ?assertMatch(#{provisional := {true, 8}, left_out := [~"slow"]}, Of(7, 2)),
     %% Measured as often as the others.
@@ -262,12 +267,14 @@ left_out_test() ->
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(3, 2)),
     ?assertMatch(#{provisional := false, left_out := []}, Of(8, 8)),
     %% While another one failed, it had a third.
-    ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 3)).
+    ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 3)),
+    %% Without a race it has failed.
+    ?assertMatch(#{provisional := {true, 8}, left_out := []}, In(false, 8, 2)).
 
 %% One that was measured once and then failed keeps nobody in the race, and has too few values.
 failed_in_race_test() ->
     Choice = sderl_bench_tables_choice:of_times(
-        [{~"set", times(100.0, 12)}, {~"slow", times(200.0, 2)}, {~"broken", [110.0]}]),
+        [{~"set", times(100.0, 12)}, {~"slow", times(200.0, 2)}, {~"broken", [110.0]}], true),
     ?assertMatch(#{take := ~"set", left_out := [~"slow"], provisional := {true, _}}, Choice).
 
 %% ---------------------------------------------------------------- in words

@@ -317,6 +317,15 @@ ignored_flags(Config) ->
                         "never more than schedulers">>],
                      [Reason || #{~"kind" := ~"left_out", ~"reason" := Reason} <- lines(File)])
      end || _ <- [first, again]],
+    %% It is looked at again each time, and what is possible by then is left out no more.
+    [Possible] = [Line || #{~"kind" := ~"probed", ~"flags" := ~"+SDcpu 2:2"} = Line <- lines(File)],
+    ok = file:write_file(File, [json:encode(Possible#{~"kind" := ~"left_out",
+                                                      ~"reason" => ~"made up"}), $\n], [append]),
+    ?assertMatch([_, {_, ~"made up"}], sderl_bench_vm_summary:left_out(lines(File))),
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertMatch([{_, <<"1 scheduler", _/binary>>}],
+                 sderl_bench_vm_summary:left_out(lines(File))),
+    ?assertEqual(All, measured(File)),
     {1, stderr, Text} = bench(["--flags", "+SDcpu 2:2", "--schedulers", "1", "--out",
                                file(Config, "none.jsonl") | ?SMALL ++ ?SHORT]),
     says("nothing was measured, because no virtual machine does what its flags ask for: "

@@ -57,6 +57,50 @@ compare_lost() ->
     ?assertEqual(ok, sderl_bench_vm_compare:outcome(Fewer, false)),
     says("in one of the files only: 1", sderl_bench_vm_compare:outcome(Fewer, true)).
 
+%% What is left out later is told with its reason.
+compare_left_out_test_() ->
+    {timeout, 120, fun compare_left_out/0}.
+
+compare_left_out() ->
+    {Header, Lines} = Before = file_of(fun(N) -> 1.0e6 / N end, 10),
+    LeftOut = #{~"kind" => ~"left_out", ~"schedulers" => 4, ~"flags" => <<>>, ~"otp" => <<>>,
+                ~"reason" => ~"4 schedulers: none"},
+    Of = fun(A, B) ->
+        {[same], Warning, #{rows := Rows, lost := []}} = verdicts(A, B),
+        ?assertEqual(2, length(Rows)),
+        Warning
+    end,
+    After = {Header, Lines ++ [LeftOut]},
+    ?assertEqual(~"LEFT OUT AFTER, because it is not possible: 4 schedulers: none",
+                 Of(Before, After)),
+    ?assertEqual(~"LEFT OUT BEFORE, because it is not possible: 4 schedulers: none",
+                 Of(After, Before)),
+    ?assertEqual(<<>>, Of(After, After)).
+
+%% Who is far behind in both files has no verdict and needs none.
+compare_race_test_() ->
+    {timeout, 120, fun compare_race/0}.
+
+compare_race() ->
+    {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 10),
+    Slow = fun(Rounds) ->
+        [Line#{~"program" := ~"slow", ~"runs" := [3 * Ns || Ns <- Runs]}
+         || #{~"program" := ~"p", ~"schedulers" := 4, ~"round" := Round, ~"runs" := Runs} = Line
+                <- Lines, Round =< Rounds]
+    end,
+    Of = fun(Race, A, B) ->
+        File = fun(Rounds) -> {Header#{~"race" => Race}, Lines ++ Slow(Rounds)} end,
+        {_, <<>>, #{rows := Rows} = Result} = verdicts(File(A), File(B)),
+        Text = text(sderl_bench_vm_compare:text(Result)),
+        {length([ok || #{program := ~"slow"} <- Rows]),
+         sderl_bench_vm_compare:outcome(Result, true),
+         [string:find(Text, Words) =/= nomatch || Words <- ["left out of a race", "--least"]]}
+    end,
+    ?assertEqual({0, ok, [true, false]}, Of(true, 2, 3)),
+    ?assertMatch({1, {error, _}, [true, false]}, Of(true, 10, 2)),
+    ?assertMatch({1, {error, _}, [false, true]}, Of(false, 2, 2)),
+    ?assertEqual({1, ok, [false, false]}, Of(true, 10, 10)).
+
 compare_work_test_() ->
     {timeout, 120, fun compare_work/0}.
 

@@ -705,13 +705,28 @@ notes_test_() ->
             text(sderl_bench_vm_table:text(sderl_bench_vm_summary:of_lines(
                 Header#{~"left_out" => [~"+sub true +scl true: both"]}, Some)))
         end,
-        Text = Of([#{~"kind" => ~"left_out", ~"reason" => ~"1 scheduler, +SDcpu 4:4: it has 1"}
-                   | Refused]),
+        LeftOut = fun(Flags) ->
+            #{~"kind" => ~"left_out", ~"schedulers" => 1, ~"flags" => Flags, ~"otp" => <<>>,
+              ~"reason" => ~"1 scheduler, +SDcpu 4:4: it has 1"}
+        end,
+        Text = Of([LeftOut(~"+SDcpu 4:4") | Refused]),
         [?assertMatch({{_, _}, _}, {binary:match(Text, Words), Words})
          || Words <- [~"note: left out, because it is not possible: +sub true +scl true: both",
                       ~"not possible: 1 scheduler, +SDcpu 4:4: it has 1",
                       ~"counters were not read: No permission to enable cycles"]],
-        ?assertEqual(nomatch, binary:match(Of(Lines), ~"were not read"))
+        ?assertEqual(nomatch, binary:match(Of(Lines), ~"were not read")),
+        %% What was measured before is not shown; it is when the point is possible again.
+        Sizes = fun(Some) ->
+            #{programs := [_, #{series := [#{rows := Rows}]}], left_out := Reasons} =
+                sderl_bench_vm_summary:of_lines(Header, Some),
+            {[Size || #{size := Size} <- Rows], length(Reasons)}
+        end,
+        All = [{schedulers, N} || N <- [1, 2, 4]],
+        Probed = (LeftOut(<<>>))#{~"kind" := ~"probed"},
+        ?assertEqual({All, 0}, Sizes(Lines)),
+        ?assertEqual({tl(All), 1}, Sizes(Lines ++ [LeftOut(<<>>)])),
+        ?assertEqual({All, 0}, Sizes(Lines ++ [LeftOut(<<>>), Probed])),
+        ?assertEqual({tl(All), 1}, Sizes(Lines ++ [Probed, LeftOut(<<>>)]))
     end}.
 
 %% Speedup by parts is the measured one.

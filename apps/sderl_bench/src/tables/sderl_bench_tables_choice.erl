@@ -9,7 +9,7 @@ a choice together are wrong in at most 1 of 100 cases; those of tables that were
 race (`m:sderl_bench_vm_race`) are counted among them, because they were left out by their times.
 """.
 
--export([of_times/1, slack/0]).
+-export([of_times/2, slack/0]).
 -export_type([choice/0]).
 
 -doc """
@@ -28,12 +28,16 @@ so many are needed of each; the fastest is taken then. `left_out`: far behind, a
 -spec slack() -> float().
 slack() -> ?SLACK.
 
--doc "The tables with the times of each, in the order of the rounds; the simplest table first.".
--spec of_times([{Name :: binary(), Times :: [float(), ...]}, ...]) -> choice().
-of_times(All) ->
+-doc """
+The tables with the times of each, in the order of the rounds; the simplest table first. Without a
+race nothing was left out.
+""".
+-spec of_times([{Name :: binary(), Times :: [float(), ...]}, ...], Race :: boolean()) -> choice().
+of_times(All, Race) ->
     Level = sderl_bench_verdict:level(max(1, length(All) - 1)),
     Least = sderl_bench_sample:least(Level),
-    {Out, Tables} = left_out(All),
+    Out = [Name || Race, Name <- sderl_bench_vm_race:left_out(All)],
+    Tables = [Table || {Name, _} = Table <- All, not lists:member(Name, Out)],
     {_, Fastest} = lists:min([{sderl_table:median(Times), Name} || {Name, Times} <- Tables]),
     {Fastest, Best} = lists:keyfind(Fastest, 1, Tables),
     Enough = lists:all(fun({_, Times}) -> length(Times) >= Least end, Tables),
@@ -46,20 +50,8 @@ of_times(All) ->
         [] -> {Fastest, #{value => 1.0, low => 1.0, high => 1.0}}
     end,
     #{fastest => Fastest, take => Take, ratio => Ratio,
-      left_out => [Name || {Name, _} <- Out],
+      left_out => Out,
       provisional => case Enough of true -> false; false -> {true, Least} end}.
-
-%% Far behind, and not measured when others were: where there was no race, all have as many values,
-%% or one less of a round that did not end. One that failed too often has too few values to be
-%% judged, and the race went on without it.
-left_out(All) ->
-    #{looks := Looks} = sderl_bench_vm_race:behind([]),
-    #{names := Behind} = sderl_bench_vm_race:behind(
-        [Table || {_, Times} = Table <- All, length(Times) >= Looks]),
-    Most = lists:max([length(Times) || {_, Times} <- All]),
-    lists:partition(fun({Name, Times}) ->
-        length(Times) + 1 < Most andalso lists:member(Name, Behind)
-    end, All).
 
 simpler(Name, Other, Tables) ->
     Names = [Known || {Known, _} <- Tables],

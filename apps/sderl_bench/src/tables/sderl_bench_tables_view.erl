@@ -6,18 +6,18 @@ operations all tables side by side, the fastest first, which one to take, and wh
 no more from more schedulers. Pure.
 """.
 
--export([text/1, rows/1, answer/2]).
+-export([text/1, rows/1, answer/3]).
 
 -import(sderl_bench_vm_table, [interval/2]).
 
 -doc "All of it.".
 -spec text(sderl_bench_vm_summary:summary()) -> unicode:chardata().
-text(#{programs := Programs} = Summary) ->
+text(#{programs := Programs, race := Race} = Summary) ->
     Tables = [Program || #{control := false} = Program <- Programs],
     Names = lists:uniq([table(Program) || Program <- Tables]),
     [
         sderl_bench_vm_table:heading(Summary),
-        [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names, Programs)
+        [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names, Race, Programs)
          || Mix <- lists:uniq([mix_of(Program) || Program <- Tables])],
         [["\n", Line] || Line <- sderl_bench_vm_table:failures(Summary)],
         sderl_bench_vm_table:overhead(Tables)
@@ -27,14 +27,14 @@ table(#{settings := #{~"table" := Table}}) -> Table.
 
 mix_of(#{settings := #{~"mix" := Mix}}) -> Mix.
 
-mix(Mix, [#{settings := Settings} | _] = Programs, Names, All) ->
+mix(Mix, [#{settings := Settings} | _] = Programs, Names, Race, All) ->
     #{~"keys" := Keys, ~"operations" := Operations, ~"workers" := Workers} = Settings,
     Keyed = [{Key, {table(Program), map_get(settings, Program), Of}}
              || #{series := Series} = Program <- Programs, #{key := Key} = Of <- Series],
     [
         io_lib:format("\n~ts; ~ts keys, ~ts operations by ~w workers~n",
                       [Mix, sderl_table:number(Keys), sderl_table:number(Operations), Workers]),
-        [series(Key, [Table || {K, Table} <- Keyed, K =:= Key], All)
+        [series(Key, [Table || {K, Table} <- Keyed, K =:= Key], Race, All)
          || Key <- lists:uniq([Key || {Key, _} <- Keyed])],
         case Names -- [table(Program) || Program <- Programs] of
             [] -> "";
@@ -42,7 +42,7 @@ mix(Mix, [#{settings := Settings} | _] = Programs, Names, All) ->
         end
     ].
 
-series(Key, Tables, All) ->
+series(Key, Tables, Race, All) ->
     Ns = lists:usort([N || {_, _, #{rows := Rows}} <- Tables, #{schedulers := N} <- Rows]),
     Most = lists:last(Ns),
     Sorted = [Table || {_, Table} <- lists:sort([{order(Most, Rows), Table}
@@ -57,7 +57,7 @@ series(Key, Tables, All) ->
                 ["speedup", "speedup; . is ideal"],
             [row(Table, Ns, Most) || Table <- Sorted]
         ),
-        [["  ", Line, "\n"] || Line <- answer(Most, Tables)],
+        [["  ", Line, "\n"] || Line <- answer(Most, Tables, Race)],
         [["  ", Name, "\n", [["    ", Line, "\n"] || Line <- sderl_bench_vm_table:why(Series, All)]]
          || {Name, _, Series} <- Sorted]
     ].
@@ -106,20 +106,24 @@ rate(Operations, #{value := Value, low := Low, high := High}) ->
 rate_end(_, undefined) -> undefined;
 rate_end(Operations, Ns) -> 1000 * Operations / Ns.
 
--doc "Which table is the fastest on so many schedulers, which to take, and why: lines of text.".
+-doc """
+Which table is the fastest on so many schedulers, which to take, and why: lines of text. With `Race`
+some may have been left out.
+""".
 -spec answer(N :: pos_integer(), [{Name :: binary(), Settings :: #{binary() => term()},
-                                   sderl_bench_vm_summary:series()}]) -> [unicode:chardata()].
-answer(N, Tables) ->
-    choice(N, [{Name, Settings, Times}
-               || {Name, Settings, #{rows := Rows}} <- Tables, is_choice(Name, Settings),
-                  #{schedulers := M, times := Times} <- Rows, M =:= N]).
+                                   sderl_bench_vm_summary:series()}], Race :: boolean()) ->
+    [unicode:chardata()].
+answer(N, Tables, Race) ->
+    choice(N, Race, [{Name, Settings, Times}
+                     || {Name, Settings, #{rows := Rows}} <- Tables, is_choice(Name, Settings),
+                        #{schedulers := M, times := Times} <- Rows, M =:= N]).
 
-choice(_, []) -> [];
-choice(_, [_]) -> [];
-choice(N, Tables) ->
+choice(_, _, []) -> [];
+choice(_, _, [_]) -> [];
+choice(N, Race, Tables) ->
     #{fastest := Fastest, take := Take, ratio := Ratio, provisional := Provisional,
       left_out := LeftOut} =
-        sderl_bench_tables_choice:of_times([{Name, Times} || {Name, _, Times} <- Tables]),
+        sderl_bench_tables_choice:of_times([{Name, Times} || {Name, _, Times} <- Tables], Race),
     {Take, #{~"how" := How}, _} = lists:keyfind(Take, 1, Tables),
     [io_lib:format("fastest on ~w: ~ts; take ~ts: ~ts", [N, Fastest, Take, How])
      | case {Take, Provisional} of

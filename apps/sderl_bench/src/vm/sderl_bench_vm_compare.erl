@@ -17,11 +17,12 @@ that did not change is *undecided* then, and so is one that changed by no more t
 
 -doc """
 `only`: how many points are in one file only; `lost` are those of them that were measured before and
-failed later. `warnings` are about the files as a whole.
+failed later. `raced` were left out of the race of one of the files, or of both, and of these there
+are no rows (`m:sderl_bench_vm_race`). `warnings` are about the files as a whole.
 """.
 -type result() :: #{rows := [row()], control := [row()], level := float(),
                     counts := float(), least := pos_integer(), only := non_neg_integer(),
-                    lost := [point()], warnings := [unicode:chardata()]}.
+                    lost := [point()], raced := [point()], warnings := [unicode:chardata()]}.
 
 -type point() :: {Program :: binary(), sderl_bench_vm_size:size(), sderl_bench_vm_summary:key()}.
 
@@ -32,19 +33,24 @@ failed later. `warnings` are about the files as a whole.
 in both files.
 """.
 -spec compare(file(), file(), Counts :: float()) -> {ok, result()} | {error, unicode:chardata()}.
-compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
+compare({HeaderA, AllA}, {HeaderB, AllB}, Counts) ->
+    LinesA = sderl_bench_vm_summary:possible(AllA),
+    LinesB = sderl_bench_vm_summary:possible(AllB),
     A = sderl_bench_vm_summary:samples(LinesA),
     B = sderl_bench_vm_summary:samples(LinesB),
     Controls = controls(HeaderA) ++ controls(HeaderB),
     Both = lists:sort([Point || Point := _ <- A, is_map_key(Point, B)]),
-    {Control, Points} = lists:partition(fun({Name, _, _}) -> lists:member(Name, Controls) end,
-                                        Both),
+    {Control, Compared} = lists:partition(fun({Name, _, _}) -> lists:member(Name, Controls) end,
+                                          Both),
     Lost = lost(A, B, LinesB),
-    case Points of
+    RacedA = raced(HeaderA, A, Controls),
+    RacedB = raced(HeaderB, B, Controls),
+    case [Point || Point <- Compared, not (lists:member(Point, RacedA)
+                                           andalso lists:member(Point, RacedB))] of
         [] when Lost =:= [] ->
             {error, "the two files have no point in common: no program on as many schedulers or "
                     "nodes with the same flags"};
-        _ ->
+        Points ->
             Level = sderl_bench_verdict:level(max(1, length(Points))),
             OfControl = [row(Point, A, B, sderl_bench_verdict:level(max(1, length(Control))),
                              Counts) || Point <- Control],
@@ -56,8 +62,10 @@ compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
                 least => sderl_bench_sample:least(Level),
                 only => map_size(A) + map_size(B) - 2 * length(Both),
                 lost => Lost,
+                raced => lists:usort(RacedA ++ RacedB),
                 warnings => machines(HeaderA, HeaderB) ++ settings(HeaderA, HeaderB) ++
-                    outputs(LinesA, LinesB) ++ repetitions(LinesA, LinesB) ++ moved(Moved)
+                    outputs(LinesA, LinesB) ++ repetitions(LinesA, LinesB) ++
+                    left_out("BEFORE", AllA, B) ++ left_out("AFTER", AllB, A) ++ moved(Moved)
             }}
     end.
 
@@ -67,6 +75,20 @@ lost(A, B, LinesB) ->
                           Point <- [{Program, sderl_bench_vm_size:of_line(Line),
                                      sderl_bench_vm_summary:key(Line)}],
                           is_map_key(Point, A), not is_map_key(Point, B)]).
+
+%% Who is far behind in the race of a file: measured too seldom for a verdict, and on the most
+%% schedulers only.
+raced(#{~"race" := true}, Samples, Controls) ->
+    Races = maps:groups_from_list(
+        fun({{_, _, Key}, _}) -> Key end,
+        [Sample || {{Name, _, _}, _} = Sample <- maps:to_list(Samples),
+                   not lists:member(Name, Controls)]
+    ),
+    lists:append([sderl_bench_vm_race:left_out([Sample || {{_, Size, _}, _} = Sample <- Of,
+                                                          Size =:= Most])
+                  || _ := Of <- Races, Most <- [lists:max([Size || {{_, Size, _}, _} <- Of])]]);
+raced(_, _, _) ->
+    [].
 
 controls(#{~"settings" := #{~"programs" := Programs}}) ->
     [Name || #{~"name" := Name, ~"control" := true} <- Programs];
@@ -143,6 +165,12 @@ of_programs(Key, Lines) ->
     ),
     #{Program => lists:usort(Of) || Program := Of <- Values}.
 
+%% Points of one file that the other one has.
+left_out(When, Lines, Others) ->
+    [["LEFT OUT ", When, ", because it is not possible: ", Reason]
+     || {{Size, Key}, Reason} <- sderl_bench_vm_summary:left_out(Lines),
+        [] =/= [ok || {_, S, K} := _ <- Others, S =:= Size, K =:= Key]].
+
 moved(Moved) ->
     [io_lib:format("THE MACHINE ITSELF WAS ~ts: the control on ~ts took ~ts times as long; only "
                    "larger changes are decided. Measure both again on an idle machine",
@@ -163,7 +191,7 @@ text(#{rows := Rows, control := Control, warnings := Warnings} = Result) ->
 -doc "What the verdicts mean, and what has none.".
 -spec notes(result()) -> [unicode:chardata(), ...].
 notes(#{rows := Rows, level := Level, counts := Counts, only := Only, lost := Lost,
-        least := Least}) ->
+        raced := Raced, least := Least}) ->
     [
         io_lib:format("intervals of level ~ts %, so that all ~w verdicts together raise a false "
                       "alarm in 1 of 100 cases; differences below ~ts % count as none",
@@ -173,8 +201,13 @@ notes(#{rows := Rows, level := Level, counts := Counts, only := Only, lost := Lo
             [["failed after, and did not before: ", named(Point)] || Point <- Lost] ++
             [io_lib:format("too few virtual machines: a verdict needs ~w of each point in each "
                            "file (--least ~w)", [Least, Least])
-             || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
+             || lists:any(fun(Row) -> is_short(Row, Least, Raced) end, Rows)] ++
+            [["left out of a race, because they were far behind, and so without a verdict: ",
+              lists:join("; ", [named(Point) || Point <- Raced])] || Raced =/= []]
     ].
+
+is_short(#{program := Program, size := Size, key := Key, before := A, later := B}, Least, Raced) ->
+    min(A, B) < Least andalso not lists:member({Program, Size, Key}, Raced).
 
 -doc "What `cells/1` gives.".
 -spec head() -> [string(), ...].

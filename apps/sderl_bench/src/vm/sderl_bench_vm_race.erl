@@ -11,7 +11,7 @@ schedulers wait until those of the race have as many virtual machines as a choic
 time that is too short is spent on the answer.
 """.
 
--export([running/3, behind/1]).
+-export([running/3, behind/1, left_out/1]).
 
 %% Virtual machines of each after which it is decided who is left out.
 -define(LOOKS, 2).
@@ -60,3 +60,15 @@ behind(Entrants) ->
 far(First) ->
     {_, Leader} = lists:min([{sderl_table:median(Times), Times} || {_, Times} <- First]),
     [Name || {Name, Times} <- First, lists:min(Times) > ?FAR * lists:max(Leader)].
+
+-doc """
+Who is far behind, and was not measured when others were, by all times of each. One that failed too
+often has too few to be judged: the race went on without it.
+""".
+-spec left_out([{Name, [number()]}]) -> [Name].
+left_out(Entrants) ->
+    #{names := Behind} = behind([Entrant || {_, Times} = Entrant <- Entrants,
+                                            length(Times) >= ?LOOKS]),
+    Most = lists:max([0 | [length(Times) || {_, Times} <- Entrants]]),
+    %% One less may be a round that did not end.
+    [Name || {Name, Times} <- Entrants, length(Times) + 1 < Most, lists:member(Name, Behind)].

@@ -253,6 +253,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
         header => #{
             machine => sderl_bench_vm_host:info(),
             seed => maps:get(seed, More),
+            race => maps:get(race, Options, false),
             started => sderl_bench_output:now(),
             command => maps:get(command, More),
             left_out => [unicode:characters_to_binary(Text) || Text <- maps:get(left_out, More)],

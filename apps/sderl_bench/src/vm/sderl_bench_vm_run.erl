@@ -100,11 +100,11 @@ at_work(Context, Lines) ->
 probed(#{options := #{programs := Programs}} = Context, Lines) ->
     Points = lists:uniq(lists:append([Points || #{points := Points} <- Programs])),
     Done = #{of_line(Line) => ok || #{~"kind" := ~"probed"} = Line <- Lines},
-    LeftOut = #{of_line(Line) => Reason
-                || #{~"kind" := ~"left_out", ~"reason" := Reason} = Line <- Lines},
+    LeftOut = maps:from_list(sderl_bench_vm_summary:left_out(Lines)),
     Known = #{Name => Facts
               || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
-    Left = to_probe(Points, maps:merge(Done, LeftOut)),
+    %% What was not possible may be so by now.
+    Left = to_probe(Points, maps:without(maps:keys(LeftOut), Done)),
     Ended = probe(Left, length(Left), Context#{probed => Done}, Known, LeftOut),
     sderl_progress:done(),
     Ended.
@@ -136,9 +136,9 @@ probe([Point | Points], Total, Context, Known, LeftOut) ->
     end.
 
 keep_probed(Point, [], #{probed := Done} = Context, LeftOut) ->
-    case is_map_key(id(Point), Done) orelse is_map_key(id(Point), LeftOut) of
+    case is_map_key(id(Point), Done) andalso not is_map_key(id(Point), LeftOut) of
         true -> {ok, LeftOut};
-        false -> kept(Point, #{kind => probed}, Context, LeftOut)
+        false -> kept(Point, #{kind => probed}, Context, maps:remove(id(Point), LeftOut))
     end;
 keep_probed(Point, Ignored, Context, LeftOut) ->
     case is_map_key(id(Point), LeftOut) of

@@ -8,7 +8,7 @@ virtual machines. Runs of one virtual machine resemble one another more than tho
 runs in each do not make an interval narrower.
 """.
 
--export([of_lines/2, samples/1, key/1, efficiency/1]).
+-export([of_lines/2, samples/1, left_out/1, possible/1, key/1, efficiency/1]).
 -export_type([summary/0, program/0, series/0, row/0, key/0]).
 
 -doc "A point without its size.".
@@ -61,13 +61,17 @@ has too few virtual machines.
                    count := pos_integer()}]
 }.
 
--doc "`left_out`: points that were asked for and are not possible, each with the reason.".
+-doc """
+`left_out`: points that were asked for and are not possible, each with the reason. `race`: only the
+best program was asked for (`m:sderl_bench_vm_race`).
+""".
 -type summary() :: #{
     machine := #{binary() => term()},
     settings := #{binary() => term()},
     programs := [program()],
     otps := #{binary() => #{binary() => term()}},
     left_out := [binary()],
+    race := boolean(),
     vms := non_neg_integer(),
     rounds := non_neg_integer()
 }.
@@ -77,7 +81,8 @@ has too few virtual machines.
 
 -doc "The summary of a file.".
 -spec of_lines(sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]) -> summary().
-of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, Lines) ->
+of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, All) ->
+    Lines = possible(All),
     %% In the order of the rounds, also where a failure was made good later.
     Vms = lists:sort(fun(#{~"round" := A}, #{~"round" := B}) -> A =< B end,
                      [Line || #{~"kind" := ~"vm"} = Line <- Lines]),
@@ -90,7 +95,9 @@ of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, Lines) ->
         otps => #{Name => Facts
                   || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
         left_out => maps:get(~"left_out", Header, []) ++
-            [Reason || #{~"kind" := ~"left_out", ~"reason" := Reason} <- Lines],
+            [Reason || {_, Reason} <- left_out(Lines)],
+        %% Files from before it was told have no race, or left somebody out of one.
+        race => maps:get(~"race", Header, true),
         vms => length(Vms),
         rounds => lists:max([0 | [Round || #{~"round" := Round} <- Vms]])
     }.
@@ -108,8 +115,38 @@ samples(Lines) ->
                 Samples
         end,
         #{},
+        possible(Lines)
+    ).
+
+-doc """
+Points whose virtual machine does not do what is asked for, by the latest look at it, each with the
+reason.
+""".
+-spec left_out([sderl_bench_vm_store:line()]) ->
+    [{{sderl_bench_vm_size:size(), key()}, Reason :: binary()}].
+left_out(Lines) ->
+    lists:foldl(
+        fun
+            (#{~"kind" := ~"left_out", ~"reason" := Reason} = Line, Out) ->
+                lists:keystore(looked_at(Line), 1, Out, {looked_at(Line), Reason});
+            (#{~"kind" := ~"probed"} = Line, Out) ->
+                lists:keydelete(looked_at(Line), 1, Out);
+            (_, Out) ->
+                Out
+        end,
+        [],
         Lines
     ).
+
+looked_at(Line) -> {sderl_bench_vm_size:of_line(Line), key(Line)}.
+
+-doc "Lines without the results of points that were left out later.".
+-spec possible([sderl_bench_vm_store:line()]) -> [sderl_bench_vm_store:line()].
+possible(Lines) ->
+    Out = maps:from_list(left_out(Lines)),
+    [Line || #{~"kind" := Kind} = Line <- Lines,
+             not lists:member(Kind, [~"vm", ~"failed"])
+                 orelse not is_map_key(looked_at(Line), Out)].
 
 -doc "The speedup of a row as a share of what as many could give, with its interval.".
 -spec efficiency(row()) -> sderl_bench_sample:interval() | undefined.

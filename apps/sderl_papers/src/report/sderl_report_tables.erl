@@ -5,7 +5,7 @@ The results of `bin/sderl bench tables` as pages of a report: one for each mix o
 the operations a second of all tables by schedulers, which one to take, and why each gains no more.
 """.
 
--export([pages/2, is_table/1]).
+-export([pages/3, is_table/1]).
 
 -import(sderl_claim_points, [text/1]).
 
@@ -13,17 +13,21 @@ the operations a second of all tables by schedulers, which one to take, and why 
 -spec is_table(sderl_bench_vm_summary:program()) -> boolean().
 is_table(#{settings := Settings}) -> is_map_key(~"mix", Settings).
 
--doc "The pages of those programs that are tables; the others have the control.".
--spec pages([sderl_bench_vm_summary:program()], Command :: unicode:chardata()) ->
+-doc """
+The pages of those programs that are tables; the others have the control. `Race` as in
+`m:sderl_bench_vm_summary`.
+""".
+-spec pages([sderl_bench_vm_summary:program()], Race :: boolean(), Command :: unicode:chardata()) ->
     [sderl_claim:page()].
-pages(Programs, Command) ->
+pages(Programs, Race, Command) ->
     Tables = [Program || Program <- Programs, is_table(Program)],
-    [page(Number, Mix, [Program || Program <- Tables, mix(Program) =:= Mix], Programs, Command)
+    [page(Number, Mix, [Program || Program <- Tables, mix(Program) =:= Mix], Race, Programs,
+          Command)
      || {Number, Mix} <- lists:enumerate(lists:uniq([mix(Program) || Program <- Tables]))].
 
 mix(#{settings := #{~"mix" := Mix}}) -> Mix.
 
-page(Number, Mix, [#{settings := Settings} | _] = Programs, All, Command) ->
+page(Number, Mix, [#{settings := Settings} | _] = Programs, Race, All, Command) ->
     #{~"keys" := Keys, ~"workers" := Workers} = Settings,
     Keyed = [{Key, Program, Of} || #{series := Series} = Program <- Programs,
                                    #{key := Key} = Of <- Series],
@@ -35,7 +39,7 @@ page(Number, Mix, [#{settings := Settings} | _] = Programs, All, Command) ->
                                        "workers?", [Mix, sderl_table:number(Keys), Workers])),
         claim => <<>>,
         verdict => none,
-        verdict_text => text(lists:join("\n", [found(Key, Keyed) || Key <- Keys1])),
+        verdict_text => text(lists:join("\n", [found(Key, Keyed, Race) || Key <- Keys1])),
         plots => [plot(Key, Keyed) || Key <- Keys1],
         tables => [table(Key, Keyed) || Key <- Keys1],
         notes => [text([[[named(Key), ", "] || tl(Keys1) =/= []], name(Program), ": ", Reason])
@@ -50,11 +54,11 @@ name(#{settings := #{~"table" := Table}}) -> Table.
 
 named(Key) -> text(["With ", sderl_bench_vm_table:series_name(Key)]).
 
-found(Key, Keyed) ->
+found(Key, Keyed, Race) ->
     Tables = [{name(Program), map_get(settings, Program), Series}
               || {Program, Series} <- of_key(Key, Keyed)],
     N = lists:max([N || {_, _, #{rows := Rows}} <- Tables, #{schedulers := N} <- Rows]),
-    [named(Key), ": ", lists:join(" ", sderl_bench_tables_view:answer(N, Tables)), "."].
+    [named(Key), ": ", lists:join(" ", sderl_bench_tables_view:answer(N, Tables, Race)), "."].
 
 %% Millions a second.
 rate(#{settings := #{~"operations" := Operations}}, Ns) -> 1000 * Operations / Ns.

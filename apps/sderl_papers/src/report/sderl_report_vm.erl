@@ -16,7 +16,8 @@ bench tables` are in the same kind of file, and have the pages of `m:sderl_repor
 pages(File) ->
     case sderl_bench_vm_store:read(File) of
         {ok, Header, Lines} ->
-            Summary = #{programs := Programs} = sderl_bench_vm_summary:of_lines(Header, Lines),
+            Summary = #{programs := Programs, race := Race} =
+                sderl_bench_vm_summary:of_lines(Header, Lines),
             Command = maps:get(~"command", Header, ~"bin/sderl bench vm"),
             case [Program || #{series := [_ | _]} = Program <- Programs] of
                 [] ->
@@ -24,7 +25,7 @@ pages(File) ->
                 Measured ->
                     Of = lists:any(fun sderl_report_tables:is_table/1, Measured),
                     {ok, start(Of, Header, Summary, Command),
-                     sderl_report_tables:pages(Measured, Command) ++
+                     sderl_report_tables:pages(Measured, Race, Command) ++
                          [page(Program, Measured, Command)
                           || Program <- Measured, not sderl_report_tables:is_table(Program)]}
             end;
