@@ -42,5 +42,5 @@ names(Group) -> [Name || {G, Name} <- global:registered_names(), G =:= Group].
 -spec bytes() -> non_neg_integer().
 bytes() ->
     Tables = [global_names, global_names_ext, global_pid_names, global_pid_ids],
-    lists:sum([Words || Table <- Tables, Words <- [ets:info(Table, memory)], Words =/= undefined]) *
-        erlang:system_info(wordsize).
+    Words = [Count || Table <- Tables, Count <- [ets:info(Table, memory)], is_integer(Count)],
+    lists:foldl(fun erlang:'+'/2, 0, Words) * erlang:system_info(wordsize).
