@@ -17,7 +17,9 @@ pauses_test() ->
     ?assertEqual([1000, 2000, 4000, 8000, 15_000, 15_000], pauses({member, 30}, Unseen, 6)),
     ?assertEqual([1000, 2000, 4000, 8000, 16_000, 30_000], pauses({member, 1000}, Unseen, 6)),
     ?assertEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 40_000, 40_000],
-                 pauses(forgotten, Unseen, 8)).
+                 pauses({forgotten, 80}, Unseen, 8)),
+    ?assertEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 100_000],
+                 pauses({forgotten, 200}, Unseen, 8)).
 
 %% With a spread of a half the next attempt comes after just the pause.
 pauses(Kind, Retries, Count) ->
@@ -62,6 +64,10 @@ whole_again_test() ->
     ?assertEqual(['b@h', 'c@h'],
                  lists:sort(sderl_retry:due(['b@h', 'c@h'], 90_100 + 5000,
                                             sderl_retry:linked(?NODE, 90_100, Long)))),
+    %% One that comes and goes each second changes nothing about those that are due soon.
+    Sooner = sderl_retry:linked(?NODE, 90_100, Long),
+    ?assertEqual(sderl_retry:linked(?NODE, 90_200, Sooner),
+                 sderl_retry:linked(?NODE, 90_200, sderl_retry:lost(?NODE, 90_150, Sooner))),
     Unseen = lists:foldl(fun(At, Acc) -> failed(Nodes, At, Acc) end, sderl_retry:new(), Times),
     ?assertEqual([], sderl_retry:due(['b@h', 'c@h'], Late - 1,
                                      sderl_retry:linked(?NODE, 90_100, Unseen))).

@@ -146,7 +146,7 @@ nodes_are_gone(Config) ->
     with_nodes(file(Config, "gone"), fun(Folder, Run) ->
         ?assertMatch({ok, #{text := ~"2001000"}},
                      Run({program, sderl_bench_vm_mortal, #{length => 2000}})),
-        ?assertEqual([], with_argument(Folder)),
+        ok = await(fun() -> with_argument(Folder) =:= [] end),
         %% It has their cookie.
         [Home] = filelib:wildcard(filename:join(Folder, "*")),
         {ok, #file_info{mode = Mode}} = file:read_file_info(Home),

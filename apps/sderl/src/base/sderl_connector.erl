@@ -109,24 +109,24 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} =
     end;
 handle_info(_, C) -> {noreply, C}.
 
-kind(Node, #c{mates = Mates}) ->
-    case sderl_mates:is_mate(Node, Mates) of
-        true ->
-            Linked = maps:from_keys(nodes(connected), []),
-            {member, length([N || N <- sderl_mates:nodes(Mates), not is_map_key(N, Linked)])};
-        false -> forgotten
+kind(Node, C) ->
+    {Members, Forgotten} = missing(C),
+    case lists:member(Node, Forgotten) of
+        true -> {forgotten, length(Forgotten)};
+        false -> {member, max(1, length(Members))}
     end.
 
 look(C) ->
     Now = now_ms(),
     try_due(Now, compared(Now, C)).
 
-%% A few at a time: the others that are due are tried when one of these ends.
+%% A few at a time, members first: the others that are due are tried when one of these ends.
 try_due(Now, #c{busy = Busy, retries = Retries0, timer = Timer} = C) ->
-    Missing = missing(C),
-    Retries = sderl_retry:keep(Missing, Retries0),
+    {Members, Forgotten} = missing(C),
+    Retries = sderl_retry:keep(Members ++ Forgotten, Retries0),
     Trying = maps:values(Busy),
-    Due = sderl_retry:due(Missing -- Trying, Now, Retries),
+    Due = lists:append([sderl_retry:due(ordsets:subtract(Nodes, lists:sort(Trying)), Now, Retries)
+                        || Nodes <- [Members, Forgotten]]),
     Start = lists:sublist(Due, max(0, ?PARALLEL - length(Trying))),
     New = maps:from_list([{start(N), N} || N <- Start]),
     _ = Timer =/= undefined andalso erlang:cancel_timer(Timer),
@@ -151,6 +151,9 @@ compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
         false -> C
     end.
 
+%% Members without a link, and nodes that groups have forgotten without one.
 missing(#c{mates = Mates}) ->
     Linked = ordsets:from_list([node() | nodes(connected)]),
-    ordsets:subtract(ordsets:union(sderl_mates:nodes(Mates), sderl_forgotten:all()), Linked).
+    Members = ordsets:subtract(ordsets:from_list(sderl_mates:nodes(Mates)), Linked),
+    Forgotten = ordsets:subtract(ordsets:from_list(sderl_forgotten:all()), Linked),
+    {Members, ordsets:subtract(Forgotten, Members)}.

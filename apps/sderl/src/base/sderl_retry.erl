@@ -12,8 +12,8 @@ five seconds: the network may be whole again.
 An attempt takes about a millisecond of processor time, here and where the node's port is asked for.
 So where many members are missing, as while a group of a hundred starts, each of them is tried more
 seldom, such that there are two attempts a second, but no pause is longer than half a minute.
-Forgotten members, of which there may be very many, have no influence on that, and are tried once in
-20 to 60 s.
+Forgotten members, of which there may be very many, have no influence on that. Each is tried once in
+20 to 60 s, or so seldom that there are two attempts a second.
 
 Pure: callers give the time, and the random number for the spread.
 """.
@@ -51,16 +51,17 @@ linked(Node, Now, Retries) ->
         error -> Retries
     end.
 
-sooner(Node, Now, {Pause, At, lost}) ->
-    {Pause, min(At, Now + erlang:phash2({Node, Now}, ?WHOLE_AGAIN)), lost};
-sooner(_, _, Unseen) ->
-    Unseen.
+sooner(Node, Now, {Pause, At, lost}) when At > Now + ?WHOLE_AGAIN ->
+    {Pause, Now + erlang:phash2({Node, Now}, ?WHOLE_AGAIN), lost};
+sooner(_, _, Entry) ->
+    Entry.
 
 -doc """
-An attempt failed, with so many members missing, or of a node that a group has forgotten. `Spread`,
-from 0 to 1, is random: the next one comes after half of the pause to one and a half.
+An attempt failed, to one of so many members that are missing, or of so many nodes that groups have
+forgotten. `Spread`, from 0 to 1, is random: the next one comes after half of the pause to one and a
+half.
 """.
--spec failed(node(), {member, Missing :: pos_integer()} | forgotten, Now :: integer(),
+-spec failed(node(), {member | forgotten, Missing :: pos_integer()}, Now :: integer(),
              Spread :: float(), retries()) ->
     retries().
 failed(Node, Kind, Now, Spread, Retries) ->
@@ -72,7 +73,7 @@ failed(Node, Kind, Now, Spread, Retries) ->
     end.
 
 longest({member, Missing}) -> min(max(?LAST, ?BETWEEN * Missing), ?LAST_OF_MANY);
-longest(forgotten) -> ?LAST_FORGOTTEN.
+longest({forgotten, Missing}) -> max(?LAST_FORGOTTEN, ?BETWEEN * Missing).
 
 -doc "Forgets all nodes but these.".
 -spec keep([node()], retries()) -> retries().
