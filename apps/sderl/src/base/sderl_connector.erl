@@ -90,7 +90,7 @@ handle_cast(_, C) -> {noreply, C}.
 handle_info(look, C) -> {noreply, look(C)};
 handle_info({nodeup, N, _}, #c{retries = Retries} = C) ->
     Now = now_ms(),
-    {noreply, try_due(Now, C#c{retries = sderl_retry:linked(N, Now, Retries)})};
+    {noreply, try_due(Now, missing(C), C#c{retries = sderl_retry:linked(N, Now, Retries)})};
 handle_info({nodedown, N, _}, #c{retries = Retries} = C) ->
     {noreply, look(C#c{retries = sderl_retry:lost(N, now_ms(), Retries)})};
 handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} = C0) ->
@@ -98,34 +98,34 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} =
         {Node, Rest} ->
             true = ets:insert(?TABLE, {Node}),
             Now = now_ms(),
+            Missing = missing(C0),
             C = C0#c{busy = Rest, retries = case Result of
                 linked -> sderl_retry:linked(Node, Now, Retries);
-                _ -> sderl_retry:failed(Node, kind(Node, C0), Now, rand:uniform(), Retries)
+                _ -> sderl_retry:failed(Node, kind(Node, Missing), Now, rand:uniform(), Retries)
             end},
             %% Somebody may wait until every member has been tried.
             lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
-            {noreply, try_due(Now, C)};
+            {noreply, try_due(Now, Missing, C)};
         error -> {noreply, C0}
     end;
 handle_info(_, C) -> {noreply, C}.
 
-kind(Node, C) ->
-    {Members, Forgotten} = missing(C),
+kind(Node, {Members, Forgotten}) ->
     case lists:member(Node, Forgotten) of
         true -> {forgotten, length(Forgotten)};
         false -> {member, max(1, length(Members))}
     end.
 
-look(C) ->
+look(C0) ->
     Now = now_ms(),
-    try_due(Now, compared(Now, C)).
+    C = compared(Now, C0),
+    try_due(Now, missing(C), C).
 
 %% A few at a time, members first: the others that are due are tried when one of these ends.
-try_due(Now, #c{busy = Busy, retries = Retries0, timer = Timer} = C) ->
-    {Members, Forgotten} = missing(C),
+try_due(Now, {Members, Forgotten}, #c{busy = Busy, retries = Retries0, timer = Timer} = C) ->
     Retries = sderl_retry:keep(Members ++ Forgotten, Retries0),
-    Trying = maps:values(Busy),
-    Due = lists:append([sderl_retry:due(ordsets:subtract(Nodes, lists:sort(Trying)), Now, Retries)
+    Trying = lists:sort(maps:values(Busy)),
+    Due = lists:append([sderl_retry:due(ordsets:subtract(Nodes, Trying), Now, Retries)
                         || Nodes <- [Members, Forgotten]]),
     Start = lists:sublist(Due, max(0, ?PARALLEL - length(Trying))),
     New = maps:from_list([{start(N), N} || N <- Start]),
