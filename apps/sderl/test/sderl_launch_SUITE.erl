@@ -19,7 +19,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() ->
     [all_at_once, published_place, one_after_the_other, differing_lists, seeds, discovery, leaving,
      children_at_boot, await_in_vain, forgotten, removed_stays_removed, deletion_is_remembered,
-     deleted_while_standing_still, two_of_one_name, crossing_creations, knowledge, links].
+     deleted_while_standing_still, two_of_one_name, crossing_creations, knowledge, told_too_early,
+     links].
 
 %% Without a tag the names are known before the nodes are.
 n(I) -> list_to_atom(lists:concat([a, I, "@127.0.0.1"])).
@@ -479,6 +480,20 @@ knowledge(_) ->
         await(fun() -> s_group(Fleet, A3, s_groups, []) =:= {[k], []} end),
         ok = s_group(Fleet, A1, delete_s_group, [g]),
         ?assertEqual(undefined, s_group(Fleet, A1, s_groups, []))
+    end).
+
+%% A member told its groups over a link that was up before the library ran here: it is asked again.
+told_too_early(_) ->
+    Groups = [{g, normal, [n(1), n(2)]}],
+    More = [{h, normal, [n(2), n(3)]}],
+    Late = maps:remove(apps, sd(1, [{sderl, s_groups, Groups}])),
+    with(#{tag => "", families => [Late]}, fun(Fleet, [A1]) ->
+        [A2] = boot(Fleet, [family(2, [{sderl, s_groups, Groups ++ More}])]),
+        %% The link came up, and A2 has dealt with that.
+        await(fun() -> call(Fleet, A1, {erlang, nodes}, [connected]) =:= [A2] end),
+        ok = call(Fleet, A2, {gen_server, call}, [sderl_node, settle]),
+        {ok, _} = call(Fleet, A1, {application, ensure_all_started}, [sderl]),
+        await(fun() -> s_group(Fleet, A1, s_groups, []) =:= {[g], [h]} end)
     end).
 
 links(_) ->

@@ -71,11 +71,14 @@ init(Reconfigure) ->
 handle_continue(start, N) ->
     lists:foreach(fun sderl_group_sup:await_left/1, sderl_dir:leaving()),
     sderl_free:resume(),
-    #n{announced = Announced} = N1 = launched(N),
+    N1 = launched(N),
+    %% With the groups that have just begun: over links that were up before, their members told
+    %% this node of theirs while nobody heard it, and tell it only once.
+    Announced = sderl_announce:new(),
     sderl_announce:ask(Announced),
     %% A predecessor may have ended before it told the last change.
     sderl_announce:tell(Announced),
-    {noreply, N1}.
+    {noreply, N1#n{announced = Announced}}.
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
