@@ -348,12 +348,14 @@ cost(_) ->
             call(Fleet, B, sderl_prof, estimate, [A, Options#{who => [no_such_name]}])
     end).
 
-%% A node with too many events is recorded in part, which its report says.
+%% A node with too many events is recorded in part, which its report says. Of many processes that do
+%% alike: with a few, it would be by chance that one of those drawn alone has too many.
 shared(Fleet, A, B, Events) ->
     Dir = folder(Fleet, A, "cost/share"),
+    ok = call(Fleet, A, ?P, churn, [300]),
     {ok, _} = call(Fleet, B, sderl_prof, record,
                    [A, #{what => concurrency, dir => Dir, above => share,
-                         max_events_s => max(1, Events div 100)}]),
+                         max_events_s => max(1, Events div 20)}]),
     await_quiet(Fleet, A),
     {ok, #{trace := #{problems := Problems}, findings := #{not_shown := Not}}} =
         call(Fleet, A, sderl_prof, report, [Dir, #{}]),
