@@ -11,6 +11,9 @@ export default async function restart(stage) {
     (count) => window.sderl?.nodes().length >= count,
     stage.cluster.nodes.length,
   );
+  const [node] = stage.cluster.nodes;
+  const acting = await stage.open(`#/actions/processes?on=${encodeURIComponent(`node:${node}`)}`);
+  await acting.getByTestId("arg-filter").fill("code_server");
   await stage.act("stop_server");
   await page
     .getByTestId("connection")
@@ -20,8 +23,15 @@ export default async function restart(stage) {
     (await page.evaluate(() => window.sderl.nodes().length)) >= stage.cluster.nodes.length,
     "the last picture stays",
   );
+  const asked = acting.waitForResponse((one) => one.url().includes("api/v1/actions") && one.ok());
   await stage.act("start_server");
   await stage.connected(page);
   const frames = await page.evaluate(() => window.sderl.frames);
   await stage.until(page, "the picture goes on", (n) => window.sderl.frames > n, frames);
+  await (await asked).finished();
+  await acting.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+  stage.must(
+    (await acting.getByTestId("arg-filter").inputValue()) === "code_server",
+    "what somebody has typed is gone",
+  );
 }

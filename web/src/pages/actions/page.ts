@@ -128,7 +128,6 @@ class ActionsPage implements MountedPage {
       }),
     );
     this.place.draw();
-    this.drawnAction = "";
     this.routed();
     this.later(0);
     void this.follow();
@@ -155,14 +154,15 @@ class ActionsPage implements MountedPage {
     return this.catalogue?.actions.find((one) => one.name === this.action.value) ?? null;
   }
 
+  /** What somebody has typed stays when the server says the same again, as it does whenever the page is connected. */
   private draw(name: string, query: Readonly<Record<string, string>>): void {
-    const key = JSON.stringify([name, query["arg"], query["value"]]);
     this.action.value = name;
-    if (key === this.drawnAction) return;
-    this.drawnAction = key;
     const action = this.chosen();
     if (action === null || this.catalogue === null) return;
     const may = allowed(this.catalogue.role, action);
+    const key = JSON.stringify([action, may, query["arg"], query["value"]]);
+    if (key === this.drawnAction) return;
+    this.drawnAction = key;
     this.fields = fields(action.params, {
       [query["arg"] ?? ""]: query["value"] ?? "",
     });
