@@ -835,6 +835,8 @@ sockets(Config) ->
           {admin, true, ok, ok}]),
     %% Its server begins anew: so does the socket.
     {ok, Socket} = sderl_web_client:open(Port, token(viewer, Config)),
+    %% From then on it looks after that server.
+    ?assertMatch({text, #{~"type" := ~"session"}}, sderl_web_client:next(Socket, ?MS)),
     exit(whereis(sderl_web_tokens), kill),
     {_, {close, 1012}} = sderl_web_client:until_close(Socket, ?MS),
     sderl_web_client:close(Socket).
