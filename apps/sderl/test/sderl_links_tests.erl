@@ -12,13 +12,11 @@ links_test_() ->
             {"who opened a link", fun who_opened/0},
             {"reasons and the link's end", fun reasons_and_end/0},
             {"exact group names", fun exact_names/0},
-            {"missing links", fun missing/0},
             {"unneeded links", fun unneeded/0},
             {"lookups run out", fun lookups/0},
             {"uses and watches are forgotten", fun forgotten/0},
             {"a link that takes long to open is the library's", fun opened_late/0},
             {"this node", fun this_node/0},
-            {"opened, before and after the link is seen", fun opened/0},
             {"needs that nobody noted", fun needs/0},
             {"an end's view", fun view/0}
         ]
@@ -64,7 +62,7 @@ forgotten() ->
     ok = sderl_links:forget(b@h, caller, 35),
     ?assertEqual([], maps:get(reasons, row(b@h))),
     %% Since its last need.
-    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(35 + ?IDLE, ?IDLE)).
+    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(#{}, 35 + ?IDLE, ?IDLE)).
 
 %% To open a link may take longer than a use lasts.
 opened_late() ->
@@ -74,7 +72,7 @@ opened_late() ->
     ?assertMatch(#{opened_by := library}, row(b@h)),
     ok = sderl_links:forget_uses(120_001),
     ?assertMatch(#{reasons := []}, row(b@h)),
-    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(120_000 + ?IDLE, ?IDLE)),
+    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(#{}, 120_000 + ?IDLE, ?IDLE)),
     %% One that never came leaves nothing.
     ok = sderl_links:note(c@h, {lookup, g}, 0),
     ok = sderl_links:forget_uses(130_001),
@@ -120,29 +118,22 @@ exact_names() ->
     ok = sderl_links:forget(b@h, {group, 1}),
     ?assertEqual([{group, 1.0}], sderl_links:reasons(b@h)).
 
-missing() ->
-    [sderl_links:note(N, {group, g}, 0) || N <- [c@h, b@h, d@h]],
-    ok = sderl_links:note(b@h, {lookup, g}, 0),
-    ok = sderl_links:note(e@h, caller, 0),
-    ok = sderl_links:nodeup(d@h, true, 0),
-    ?assertEqual([{b@h, [{group, g}]}, {c@h, [{group, g}]}], sderl_links:missing()).
-
 unneeded() ->
     ok = sderl_links:note(b@h, route, 0),
     ok = sderl_links:note(b@h, {group, g}, 0),
     ok = sderl_links:nodeup(b@h, true, 0),
     ok = sderl_links:nodeup(c@h, true, 0),
-    ?assertEqual([], sderl_links:unneeded(1000, ?IDLE)),
+    ?assertEqual([], sderl_links:unneeded(#{}, 1000, ?IDLE)),
     ok = sderl_links:forget(b@h, route, 300),
-    ?assertEqual([], sderl_links:unneeded(1000, ?IDLE)),
+    ?assertEqual([], sderl_links:unneeded(#{}, 1000, ?IDLE)),
     ok = sderl_links:forget(b@h, {group, g}, 500),
-    ?assertEqual([], sderl_links:unneeded(599, ?IDLE)),
-    ?assertEqual([{b@h, 100}], sderl_links:unneeded(600, ?IDLE)),
+    ?assertEqual([], sderl_links:unneeded(#{}, 599, ?IDLE)),
+    ?assertEqual([{b@h, 100}], sderl_links:unneeded(#{}, 600, ?IDLE)),
     %% Forgetting what is not there is no use of the link.
     ok = sderl_links:forget(b@h, {group, g}, 600),
-    ?assertEqual([{b@h, 200}], sderl_links:unneeded(700, ?IDLE)),
+    ?assertEqual([{b@h, 200}], sderl_links:unneeded(#{}, 700, ?IDLE)),
     ok = sderl_links:note(b@h, {group, h}, 700),
-    ?assertEqual([], sderl_links:unneeded(800, ?IDLE)).
+    ?assertEqual([], sderl_links:unneeded(#{}, 800, ?IDLE)).
 
 lookups() ->
     ok = sderl_links:note(b@h, {lookup, g}, 0),
@@ -151,21 +142,12 @@ lookups() ->
     ?assertEqual([true], Needed(99)),
     ?assertEqual([false], Needed(100)),
     %% It came up at 10.
-    ?assertEqual([], sderl_links:unneeded(109, ?IDLE)),
-    ?assertEqual([{b@h, 100}], sderl_links:unneeded(110, ?IDLE)),
+    ?assertEqual([], sderl_links:unneeded(#{}, 109, ?IDLE)),
+    ?assertEqual([{b@h, 100}], sderl_links:unneeded(#{}, 110, ?IDLE)),
     ok = sderl_links:note(b@h, {lookup, g}, 150),
     ?assertEqual([true], Needed(249)),
-    ?assertEqual([], sderl_links:unneeded(249, ?IDLE)),
-    ?assertEqual([{b@h, 100}], sderl_links:unneeded(250, ?IDLE)).
-
-opened() ->
-    ok = sderl_links:opened(b@h, group),
-    ?assertEqual(none, row(b@h)),
-    ok = sderl_links:nodeup(b@h),
-    ok = sderl_links:nodeup(c@h),
-    ok = sderl_links:opened(c@h, {lookup, g}),
-    ?assertMatch(#{opened_by := library, reasons := [group], visible := false}, row(b@h)),
-    ?assertMatch(#{opened_by := library, reasons := [{lookup, g}]}, row(c@h)).
+    ?assertEqual([], sderl_links:unneeded(#{}, 249, ?IDLE)),
+    ?assertEqual([{b@h, 100}], sderl_links:unneeded(#{}, 250, ?IDLE)).
 
 needs() ->
     Needs = #{b@h => [{group, g}, {group, 1}, {group, g}], c@h => [{group, g}]},
@@ -178,11 +160,10 @@ needs() ->
         #{R => [] || R <- [{group, g}, {group, 1}, {group, 1.0}, group]}, #{R => [] || R <- Reasons}
     ),
     ?assertEqual(4, length(Reasons)),
-    ?assertEqual([{c@h, [{group, g}]}], sderl_links:missing(Needs)),
     ok = sderl_links:forget(b@h, {group, 1.0}, 10),
     ok = sderl_links:forget(b@h, {group, g}, 10),
     ?assertEqual([], sderl_links:unneeded(Needs, 1000, ?IDLE)),
-    ?assertEqual([{b@h, 990}], sderl_links:unneeded(1000, ?IDLE)).
+    ?assertEqual([{b@h, 990}], sderl_links:unneeded(#{}, 1000, ?IDLE)).
 
 this_node() ->
     ok = sderl_links:note(node(), {group, g}),
@@ -245,7 +226,7 @@ history([], Now, Links, Reasons) ->
         Idle <- [Now - lists:max([Free | maps:values(of_node(Node, Reasons))])],
         Idle >= ?IDLE
     ]),
-    Listed =:= Expected andalso sderl_links:unneeded(Now, ?IDLE) =:= Unneeded;
+    Listed =:= Expected andalso sderl_links:unneeded(#{}, Now, ?IDLE) =:= Unneeded;
 history([{{note, Node, Reason}, Pause} | Rest], Then, Links, Reasons) ->
     Now = Then + Pause,
     ok = sderl_links:note(Node, Reason, Now),

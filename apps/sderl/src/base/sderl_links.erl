@@ -4,9 +4,9 @@
 Why this node has each of its links, and since when.
 
 A partial mesh decays silently: a link that nobody needs stays, one that somebody needs is
-missing, and nobody can tell which. So whoever needs a link says so (`note/2`, or `opened/2`
-when it has opened it) and when it is done (`forget/2`), the node server reports links that come
-and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
+missing, and nobody can tell which. So whoever needs a link says so before it opens the link
+(`note/2`) and when it is done (`forget/2`), the node server reports links that come and go
+(`nodeup/1`, `nodedown/1`), and this module can explain them all.
 
 ## Reasons
 
@@ -23,15 +23,15 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 | `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
 | `plan` | whoever applies a plan of groups (`m:sderl_plan_apply`) | `forget/2`, or by itself: see below |
 
-`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A
+`{group, _}` and `free_island` are kept while the link is down: it is still needed then. A
 caller that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
 lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only,
 counted from the last note, and are forgotten then (`forget_uses/1`), or later where there is no
 link yet. A reason is there or not; whoever has several needs of one kind for one node counts them.
 
-A link is *the library's* when a reason was there before the link was, or when `opened/2` said
-so, and *another's* when not: then the code of the application or the node at the other end
-opened it, and whether it is needed is not ours to say.
+A link is *the library's* when a reason was there before the link was, and *another's* when not:
+then the code of the application or the node at the other end opened it, and whether it is needed
+is not ours to say.
 
 ## Table
 
@@ -49,12 +49,11 @@ reason.
 """.
 
 -export([new/0]).
--export([note/2, note/3, opened/2, forget/2, forget/3, forget_uses/1, forget_monitors/2]).
+-export([note/2, note/3, forget/2, forget/3, forget_uses/1, forget_monitors/2]).
 -export([nodeup/1, nodeup/3, nodedown/1, is_up/1]).
 -export([connections/0, connected/2]).
 -export([list/0, list/1, list/3, reasons/1]).
--export([missing/0, missing/1]).
--export([unneeded/2, unneeded/3]).
+-export([unneeded/3]).
 -export([view/5, close_candidate/3]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -133,17 +132,6 @@ note(Node, _Reason, _Now) when Node =:= node() ->
     ok;
 note(Node, Reason, Now) when is_atom(Node) ->
     true = ets:insert(?TABLE, {{Node, Reason}, Now}),
-    ok.
-
--doc """
-Notes that the calling process has opened the link for this reason, which makes it the
-library's whether `nodeup/1` came before or comes after.
-""".
--spec opened(node(), reason()) -> ok.
-opened(Node, Reason) ->
-    ok = note(Node, Reason),
-    %% No row, no update: the link is not yet up, or down again.
-    _ = ets:update_element(?TABLE, Node, {4, library}),
     ok.
 
 -doc "Takes a reason away; `ok` also when it was not there. The link stays.".
@@ -293,27 +281,6 @@ is_use(_Reason) -> false.
 reasons(Node) ->
     lists:sort([Reason || [Reason] <- ets:match(?TABLE, {{Node, '$1'}, '_'})]).
 
--doc "As `missing/1`, from what was noted alone.".
--spec missing() -> [{node(), [reason()]}].
-missing() ->
-    missing(#{}).
-
--doc "The links that are down though a group or an island needs them, with the reasons, by node.".
--spec missing(needs()) -> [{node(), [reason()]}].
-missing(Needs) ->
-    [
-        {Node, lists:sort(Needed)}
-     || {Node, Noted} <- lists:sort(maps:to_list(noted(Needs, 0))),
-        not ets:member(?TABLE, Node),
-        Needed <- [[Reason || {Reason, _At} <- Noted, outlives(Reason)]],
-        Needed =/= []
-    ].
-
--doc "As `unneeded/3`, from what was noted alone.".
--spec unneeded(Now :: integer(), IdleMs :: non_neg_integer()) -> [{node(), non_neg_integer()}].
-unneeded(Now, IdleMs) ->
-    unneeded(#{}, Now, IdleMs).
-
 -doc """
 The nodes to which the library opened a link that nobody needs, and how many milliseconds ago
 it was last needed, by node. What the policy `report` reports.
@@ -343,11 +310,11 @@ noted() ->
         ets:match_object(?TABLE, {{'_', '_'}, '_'})
     ).
 
-%% With what the caller told; a reason that was noted too is not listed twice.
+%% With what the caller gave; a reason that was noted too is not listed twice.
 noted(Needs, Now) ->
     maps:merge_with(
-        fun(_Node, Noted, Told) ->
-            Noted ++ [T || {Reason, _} = T <- Told, not has_reason(Reason, Noted)]
+        fun(_Node, Noted, Given) ->
+            Noted ++ [G || {Reason, _} = G <- Given, not has_reason(Reason, Noted)]
         end,
         noted(),
         #{Node => [{Reason, Now} || Reason <- lists:uniq(Reasons)] || Node := Reasons <- Needs}
