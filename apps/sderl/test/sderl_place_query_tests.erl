@@ -220,7 +220,7 @@ distances() ->
 
 spread() ->
     Hosts = fun(Ns) ->
-        [length(L) || _ := L <- maps:groups_from_list(fun sderl_place_query:host/1, Ns)]
+        [length(L) || _ := L <- maps:groups_from_list(fun sderl_dist_derive:host/1, Ns)]
     end,
     ?assertEqual(lists:duplicate(10, 1),
                  Hosts(sderl_place:choose_nodes(spec(#{choose => spread, count => 10})))),

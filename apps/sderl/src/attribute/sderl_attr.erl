@@ -54,7 +54,7 @@ function, harms no query, and any process may change attributes. The rest is thi
 -export_type([name/0, spec/0, call/0, source/0, answer/0, attribute/0, fetch_options/0, fetched/0]).
 
 -import(sderl_clock, [now_ms/0]).
--import(sderl_check, [misuse/5]).
+-import(sderl_check, [is_file/1, misuse/5]).
 
 -doc "Names an attribute; see above.".
 -type name() :: term().
@@ -179,10 +179,6 @@ load(File) ->
         [{error, Why} | _] -> {error, Why}
     end.
 
-is_file(File) when is_binary(File) -> File =/= <<>>;
-is_file([_ | _] = File) -> io_lib:char_list(File);
-is_file(_) -> false.
-
 %% The caller waits for values that are computed once, because the server waits for no process.
 write(How, Name, Spec, F) ->
     ok = name_arg(Name, F, 2, 1),
@@ -277,13 +273,12 @@ fetched(Nodes, Names, MaxAge, Timeout) ->
         {ok, Entries} ->
             {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
         Error -> Error
-    end || Node := Got <- sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)}.
+    %% Not usort of the names, for which 1 and 1.0 are one.
+    end || Node := Got <- sderl_attr_fetch:fetch(lists:usort(Nodes), lists:uniq(Names), MaxAge,
+                                                 Timeout)}.
 
 answer(ok, Value, Age) -> {ok, Value, Age};
 answer(Why, _, Age) -> {undefined, Why, Age}.
-
-%% Not `lists:usort/1`, for which 1 and 1.0 are one.
-uniq(Names) -> lists:uniq(Names).
 
 -doc "`request_attrs/3` with 5 seconds.".
 -spec request_attrs([node()], name() | [name()]) ->

@@ -73,7 +73,7 @@ get(Name) ->
 A value that costs a moment and that helper processes would spoil, as they count, or that the server
 wants at once.
 """.
--spec at_once(sderl_attr_eval:call()) -> {ok, term()} | no.
+-spec at_once(sderl_attr:call()) -> {ok, term()} | no.
 at_once({?MODULE, get, [Name]})
   when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes;
        Name =:= schedulers_online; Name =:= link_count; Name =:= groups ->

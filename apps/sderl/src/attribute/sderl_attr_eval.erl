@@ -6,9 +6,7 @@
 %% be kept and sent to many.
 
 -export([start/3, stop/1, run/2, value/1, fault/2]).
--export_type([call/0, outcome/0, job/0]).
-
--type call() :: {module(), Function :: atom()} | {module(), Function :: atom(), [term()]}.
+-export_type([outcome/0, job/0]).
 
 -doc """
 What came of it. Reasons: `timeout`, `heap` (more than 32 MiB), `too_large` (more than 16 KiB to
@@ -30,7 +28,7 @@ Starts a call. The calling process gets `{attr_outcome, Alias, Tag, Outcome}` or
 of the process (see `fault/2`), whichever comes first; the caller keeps the time, and calls `stop/1`
 in every case.
 """.
--spec start(call(), Tag :: term(), pid()) -> job().
+-spec start(sderl_attr:call(), Tag :: term(), pid()) -> job().
 start(Call, Tag, Caller) when Caller =:= self() ->
     Alias = alias(),
     {Pid, Monitor} = spawn_opt(
@@ -52,7 +50,7 @@ stop({Pid, Monitor, Alias}) ->
     ok.
 
 -doc "The same for a caller that waits, at most `TimeoutMs` milliseconds.".
--spec run(call(), TimeoutMs :: non_neg_integer()) -> outcome().
+-spec run(sderl_attr:call(), TimeoutMs :: non_neg_integer()) -> outcome().
 run(Call, TimeoutMs) ->
     {_, Monitor, Alias} = Job = start(Call, run, self()),
     Outcome = receive

@@ -10,7 +10,7 @@
 -export_type([t/0, change/0]).
 
 -record(a, {kind :: static | automatic | dynamic,
-            call :: none | sderl_attr_eval:call(),
+            call :: none | sderl_attr:call(),
             keep = 0 :: non_neg_integer(),
             timeout = 0 :: pos_integer() | 0,
             value :: term(),
@@ -125,7 +125,7 @@ is_change(_) -> false.
 kind(#a{kind = Kind}) -> Kind.
 
 -doc "The function to call, and its time limit.".
--spec call(t()) -> {sderl_attr_eval:call(), TimeoutMs :: pos_integer()}.
+-spec call(t()) -> {sderl_attr:call(), TimeoutMs :: pos_integer()}.
 call(#a{call = Call, timeout = Timeout}) -> {Call, Timeout}.
 
 -doc "Whether a computing of it is to begin for one that wants no value older than `MaxAge`.".

@@ -28,14 +28,12 @@
 -export([forget/1, drop/2, forget_older/1, names/1, peers/0]).
 -export([version/1, new_version/1, new_versions/0, limit/3]).
 -export([are_entries/1]).
--export_type([kind/0, answer/0]).
+-export_type([kind/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
 -doc "Static, or computed and kept for so many milliseconds.".
 -type kind() :: static | KeepMs :: non_neg_integer().
--type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
-                | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
 -type why() :: ok | Reason :: term().
 -type entry() :: {sderl_attr:name(), Value :: term(), why(), AgeMs :: non_neg_integer(), kind(),
                   Version :: non_neg_integer()}.
@@ -67,11 +65,11 @@ new() ->
     ok.
 
 -doc "The known value of a node's attribute, however old.".
--spec cached(node(), sderl_attr:name()) -> answer() | unknown.
+-spec cached(node(), sderl_attr:name()) -> sderl_attr:answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, now_ms()).
 
 -doc "The same for a caller that reads many and looks at the clock once.".
--spec cached(node(), sderl_attr:name(), Now :: integer()) -> answer() | unknown.
+-spec cached(node(), sderl_attr:name(), Now :: integer()) -> sderl_attr:answer() | unknown.
 cached(Node, Name, Now) ->
     case ets:lookup(?ROWS, {Name, Node}) of
         [{_, Value, ok, At, _, _}] -> {ok, Value, age(At, Now)};

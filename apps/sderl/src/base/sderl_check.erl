@@ -4,7 +4,7 @@
 %% Checks of terms that come from outside, and the words for those that do not fit: what all parts
 %% of the configuration share.
 
--export([proper_list/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
+-export([proper_list/1, is_file/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
 -export([bad/3, boolean/2, count/3, each/3, milliseconds/2]).
 -export([sentence/3, place/1]).
 -export([misuse/4, misuse/5]).
@@ -29,6 +29,12 @@ Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Position
 %% In a guard length/1 fails where there is none.
 proper_list(List) when length(List) >= 0 -> true;
 proper_list(_) -> false.
+
+-doc "Whether a term can be the name of a file.".
+-spec is_file(term()) -> boolean().
+is_file(File) when is_binary(File) -> File =/= <<>>;
+is_file([_ | _] = File) -> io_lib:char_list(File);
+is_file(_) -> false.
 
 -doc "Whether a term is a `t:sderl_options:consistency/0`.".
 -spec is_consistency(term()) -> boolean().

@@ -70,7 +70,7 @@ Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`
 -export_type([network/0, error/0, predicate/0, operator/0, rendering/0]).
 -export_type([scope/0, measuring/0, measurement/0, deriving/0, derivation/0]).
 
--import(sderl_check, [misuse/5]).
+-import(sderl_check, [is_file/1, misuse/5]).
 
 -define(TREE, {sderl, distances}).
 
@@ -464,10 +464,6 @@ is_deriving(labels, Labels) -> is_map(Labels) andalso lists:all(fun is_map/1, ma
 is_deriving(Key, N) -> Key =:= timeout_ms andalso is_measuring(Key, N).
 
 %% Arguments
-
-is_file(File) when is_binary(File), File =/= <<>> -> true;
-is_file([_ | _] = File) -> io_lib:char_list(File);
-is_file(_) -> false.
 
 nodes_arg(Nodes, _, _, _) when length(Nodes) >= 0 -> ok;
 nodes_arg(Nodes, F, A, I) -> misuse(?MODULE, {F, A}, I, Nodes, "a list of names of nodes").

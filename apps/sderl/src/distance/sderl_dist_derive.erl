@@ -8,7 +8,7 @@
 %% has, the host at last, which every node has by its name. It is not put with another of its host
 %% that has the label: which of the two is wrong nobody knows.
 
--export([run/2, tree/2]).
+-export([run/2, tree/2, host/1]).
 -export_type([labels/0]).
 
 -type labels() :: #{Key :: term() => Value :: term()}.

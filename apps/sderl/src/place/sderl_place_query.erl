@@ -8,7 +8,7 @@
 %% once, for all such nodes together and within the time of the query. A candidate that another
 %% condition drops anyway is not asked.
 
--export([choose/1, survey/1, host/1]).
+-export([choose/1, survey/1]).
 -export_type([survey/0, candidate/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -380,20 +380,12 @@ distance(Ref, Node, #q{distances = Distances}) ->
         #{} -> unknown
     end.
 
-over(host, Node, _) -> host(Node);
+over(host, Node, _) -> sderl_dist_derive:host(Node);
 over(group, Node, #q{groups = Groups}) ->
     case [G || {G, Members} <- Groups, lists:member(Node, Members)] of
         [Group | _] -> {group, Group};
         [] -> none
     end.
-
--doc "The host part of a node's name.".
--spec host(node()) -> string().
-host(Node) -> after_at(atom_to_list(Node)).
-
-after_at([$@ | Host]) -> Host;
-after_at([_ | Name]) -> after_at(Name);
-after_at([]) -> "".
 
 %% ---------------------------------------------------------------- values
 
