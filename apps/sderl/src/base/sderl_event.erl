@@ -270,7 +270,7 @@ table() ->
         {majority_lost, error, [sderl, majority, lost],
          ["s_group ", group, " has no majority of its members here: of ", members, " are heard ",
              live, ", and those that came back empty do not count; nothing is written until more ",
-             "of them are back, for good losses see s_group:recover_majority/2"]},
+             "of them are back; if some are lost for good, see s_group:recover_majority/2"]},
         {majority_regained, notice, [sderl, majority, regained],
             ["s_group ", group, " has a majority of its members again",
                 {"; the coordinator is ", coordinator}]},
