@@ -42,7 +42,7 @@ new() ->
     Opts = [named_table, public, {read_concurrency, true}],
     %% Written by one process a group and read by all: no fine locks, which cost each read.
     sderl_names = ets:new(sderl_names, Opts),
-    sderl_groups = ets:new(sderl_groups, Opts),
+    ?GROUPS = ets:new(?GROUPS, Opts),
     sderl_state = ets:new(sderl_state, [named_table, public]),
     sderl_gone = ets:new(sderl_gone, [named_table, public]),
     sderl_known = ets:new(sderl_known, Opts),
@@ -177,7 +177,7 @@ entered(Group) -> ets:lookup_element(sderl_state, {init, Group}, 4, 0).
 
 -doc "Whether this node is free: in no s_group.".
 -spec is_free() -> boolean().
-is_free() -> ets:member(sderl_groups, undefined).
+is_free() -> ets:member(?GROUPS, undefined).
 
 -doc """
 The links that the own groups need and why, whether they are up or not. Told from the directory
@@ -196,12 +196,12 @@ As `show/5` without a coordinator, and only where the group's process has not sh
 -spec show(term(), binary(), pid(), [node()]) -> ok.
 show(Group, Uid, Pid, Members) ->
     Row = {Group, Uid, Pid, Members, undefined},
-    case ets:insert_new(sderl_groups, Row) of
+    case ets:insert_new(?GROUPS, Row) of
         true ->
             %% It may have left already, and cleared everything, before we came to this.
             case start_uid(Group) of
                 Uid -> shown(Group, Members);
-                _ -> true = ets:delete_object(sderl_groups, Row), ok
+                _ -> true = ets:delete_object(?GROUPS, Row), ok
             end;
         false -> ok
     end.
@@ -234,7 +234,7 @@ shown(Group, Members) ->
 -spec moved(term(), binary(), binary(), pid()) -> ok.
 moved(Group, Old, New, Pid) ->
     %% Not if that process has shown itself.
-    _ = ets:select_replace(sderl_groups,
+    _ = ets:select_replace(?GROUPS,
                            [{{'$1', '$2', '_', '$3', '_'},
                              [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
                              [{{'$1', {const, New}, {const, Pid}, '$3', undefined}}]}]),
@@ -316,7 +316,7 @@ forget_tables(Group, How) ->
                   lists:usort([uid(Group), start_uid(Group)]) -- [none]),
     %% Of the tables the directory goes first: readers that miss a row must not take us for a
     %% member.
-    true = ets:delete(sderl_groups, Group),
+    true = ets:delete(?GROUPS, Group),
     ok = sderl_forgotten:note(Group, []),
     true = sderl_saved:purge(Group),
     true = sderl_traffic:forget(Group),
@@ -325,8 +325,8 @@ forget_tables(Group, How) ->
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),
     %% Shown by whoever started it, in this moment: see show/4.
-    case ets:lookup(sderl_groups, Group) of
-        [{_, Was, _, _, _} = Row] -> true = ets:delete_object(sderl_groups, Row), ok;
+    case ets:lookup(?GROUPS, Group) of
+        [{_, Was, _, _, _} = Row] -> true = ets:delete_object(?GROUPS, Row), ok;
         _ -> ok
     end,
     true = Group =/= undefined orelse ets:delete(sderl_state, departing),
@@ -412,7 +412,7 @@ prune(Before) ->
 -spec known() -> [{term(), [node()]}].
 known() ->
     Groups = lists:usort([G || {{G, _}, _} <- ets:tab2list(sderl_known)]),
-    [{G, Nodes} || G <- Groups, not ets:member(sderl_groups, G), [_ | _] = Nodes <- [known(G)]].
+    [{G, Nodes} || G <- Groups, not ets:member(?GROUPS, G), [_ | _] = Nodes <- [known(G)]].
 
 -doc """
 The nodes that a group is known to have: as its members tell, else as the launch configuration has

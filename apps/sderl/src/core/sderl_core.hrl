@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The state of the group protocol's pure core. Private to the sderl_core* modules; the shell
-%% (sderl_group) reads it through sderl_core:get/2 and sderl_core:durable/1 only.
+%% The state of the group protocol's pure core. Private to the sderl_core* modules: the shell
+%% (sderl_group) reads it through functions of sderl_core only, as `sderl_core:durable/1`.
 
 -include("sderl_op.hrl").
 -include("sderl_row.hrl").

@@ -18,8 +18,6 @@
 %% a while, or goes on alone where it was alone; the next heartbeat starts again.
 
 -include("sderl_core.hrl").
--include("sderl_op.hrl").
--include("sderl_row.hrl").
 
 -export([tick/1, forget_offer/2, ask_for_shard/3, shard/6, forget_join/2, brought/4]).
 -export([drop_frozen/2]).

@@ -129,5 +129,3 @@ latest(Row, _) -> Row.
 -doc "The item for a row that stands, or none, with nobody who lost.".
 -spec unopposed(Name :: term(), sderl_row:t() | none) -> #settle{}.
 unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.
-
-%% From here on in the batch the member has this place, and this session.

@@ -6,6 +6,7 @@
 %% no read ever hangs.
 
 -export([whom/2, whereis/2, whereis_at/3, read/2, send/3, send_at/4, names_of/1, names_at/1]).
+-import(sderl_clock, [now_ms/0]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
@@ -91,13 +92,13 @@ read(Group, Name) ->
 have_read(undefined, _) -> {error, no_information_about_remote_group};
 have_read(Group, Name) ->
     Known = sderl_dir:known(Group) -- [node()],
-    Until = erlang:monotonic_time(millisecond) + sderl_options:value(write_timeout_ms),
+    Until = now_ms() + sderl_options:value(write_timeout_ms),
     have_read(whom(Known, nodes(connected)), {read, Group, Name}, Until,
               no_information_about_remote_group).
 
 have_read([], _, _, Why) -> {error, Why};
 have_read([Node | Nodes], Question, Until, Why) ->
-    Share = max(1, Until - erlang:monotonic_time(millisecond)) div (1 + length(Nodes)),
+    Share = (Until - now_ms()) div (1 + length(Nodes)),
     case sderl_ask:ask(Node, Question, max(1, Share)) of
         {ok, {found, Found}} -> Found;
         {ok, {error, Reason}} -> have_read(Nodes, Question, Until, reason(Reason, Why));

@@ -6,8 +6,7 @@
 %% `sderl_plan_apply` does it.
 %%
 %% The order is what keeps a cluster together meanwhile: groups are made and members come in before
-%% anybody leaves, so a
-%% gateway never goes before its replacement is there.
+%% anybody leaves, so a gateway never goes before its replacement is there.
 %%
 %% A group is made on the first of its nodes that can be reached, whoever calls. So if two callers,
 %% or one that died and its successor, make it at the same time, they meet on that node, which makes

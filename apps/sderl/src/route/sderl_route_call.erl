@@ -31,12 +31,9 @@
 -import(sderl_clock, [now_ms/0]).
 -export_type([error/0]).
 
-%% The tag of a request that is answered to an alias, as OTP makes it.
--dialyzer({no_improper_lists, [ask/4]}).
-
 -type error() :: sderl_route_send:failure() | {down, term()} | lost_route | timeout.
 
-%% The tag of a call that is answered to an alias.
+%% The tag of a request that is answered to an alias, as OTP makes it.
 -dialyzer({no_improper_lists, [ask/4]}).
 
 -define(TABLE, sderl_route_calls).
