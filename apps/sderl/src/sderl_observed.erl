@@ -111,7 +111,11 @@ recognises them.
 """.
 -spec message_tags() -> [atom()].
 message_tags() ->
-    [sderl, sderl_op, sderl_to, sderl_at, sderl_each, sderl_many, sderl_route, sderl_attr].
+    [sderl, sderl_again, sderl_at, sderl_attr, sderl_await, sderl_await_live, sderl_conflict,
+     sderl_dist, sderl_each, sderl_follow, sderl_free, sderl_greeted, sderl_heart, sderl_hello,
+     sderl_known, sderl_link, sderl_many, sderl_op, sderl_pid_gone, sderl_place_go,
+     sderl_place_started, sderl_recover, sderl_route, sderl_straight, sderl_stream, sderl_tell,
+     sderl_to, sderl_watch].
 
 -doc """
 The functions by whose calls a trace session learns what becomes of routed messages, with match

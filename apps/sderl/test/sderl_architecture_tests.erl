@@ -74,6 +74,21 @@ registered_test_() ->
         end
     end}.
 
+%% A trace tells the library's messages from the application's by their first element.
+message_tags_test() ->
+    Known = sderl_observed:message_tags(),
+    Beams = filelib:wildcard(filename:join([code:lib_dir(sderl), "ebin", "*.beam"])),
+    ?assertEqual([], [Handled || Beam <- Beams, {_, Tag} = Handled <- handled(Beam),
+                                 not lists:member(Tag, Known)]).
+
+handled(Beam) ->
+    {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    [{Module, Tag}
+     || {function, _, Name, _, Clauses} <- Forms,
+        Name =:= handle_info orelse Name =:= event,
+        {clause, _, [{tuple, _, [{atom, _, Tag} | _]} | _], _, _} <- Clauses,
+        lists:prefix("sderl", atom_to_list(Tag))].
+
 %% The modules of the protocol have the state in common and not its entrance: `sderl_core` takes an
 %% event apart and hands it on.
 nobody_calls_the_entrance(Folders, Calls) ->
