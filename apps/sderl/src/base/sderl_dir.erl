@@ -17,10 +17,22 @@
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1]).
 -export([refuse/0, refuse/1, is_free/0]).
--export_type([group/0, kind/0]).
+-export_type([group/0, kind/0, start_args/0]).
 
 -doc "How a group decides, and when it answers.".
 -type kind() :: #{mode => sderl_options:consistency(), answer => sderl_options:answer()}.
+
+-doc """
+What the process of a group starts from. `mem` and the keys before `options` are of
+`t:sderl_core:args/0`; `configured`: the launch configuration makes this group; `moved`: the process
+goes on with what one of another island has left.
+""".
+-type start_args() :: #{
+    mem := sderl_membership:t(), found => true, fresh => boolean(), ceil => integer(),
+    mode => sderl_options:consistency(), answer => sderl_options:answer(),
+    options := #{tick_ms := pos_integer(), aside_ms := pos_integer(), forget_ms := timeout()},
+    configured := boolean(), moved => true
+}.
 
 -doc "An own group, as its process has shown it last.".
 -type group() :: #{
@@ -342,14 +354,14 @@ tell_left(Group, {left, Why, Mates}) ->
 %% ---------------------------------------------------------------- starts
 
 -doc "What a group's process starts from; `none` if the group is gone, or is being left.".
--spec start_args(term(), binary()) -> none | map().
+-spec start_args(term(), binary()) -> none | start_args().
 start_args(Group, Uid) ->
     case ets:lookup(sderl_state, {init, Group}) of
         [{_, Uid, Args, _}] when is_map(Args) -> Args;
         _ -> none
     end.
 
--spec start_args(term(), binary(), map()) -> ok.
+-spec start_args(term(), binary(), start_args()) -> ok.
 start_args(Group, Uid, Args) ->
     true = ets:insert(sderl_state, {{init, Group}, Uid, Args, erlang:unique_integer([monotonic])}),
     ok.

@@ -64,7 +64,10 @@ sessions(G, Had, Sessions) ->
     may_have_sessions(G, Now).
 
 -doc "What the predecessor left, if there was one.".
--spec recover(term()) -> none | map().
+-spec recover(term()) ->
+    none | #{durable := term(), sessions := #{node() => session()},
+             log => {Num :: non_neg_integer(), Items :: [term()]}, log_epoch => term(),
+             outbox => {Number :: term(), [term()]}}.
 recover(G) ->
     case ets:lookup(?STATE, {durable, G}) of
         [] -> none;

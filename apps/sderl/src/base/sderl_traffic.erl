@@ -62,15 +62,8 @@ read() ->
                   I <- [index(Kind)]}
     end.
 
--doc """
-All there is to know for monitoring: `kinds` as `read/0`; `counters` (`registrations`,
-`unregistrations`, `failed_registrations` that clients on this node asked for; routed messages
-`delivered`, `forwarded` and `undelivered` here); `groups`, the first three for each group; `edges`,
-`{From, Next, Messages}`: routed messages that came from processes of the node `From` and went on to
-the node `Next`.
-""".
--spec sample() -> #{kinds := map(), counters := map(), groups := [{term(), tuple()}],
-                    edges := [{node(), node(), non_neg_integer()}]}.
+-doc "All there is to know for monitoring.".
+-spec sample() -> sderl_observed:traffic().
 sample() ->
     C = persistent_term:get(?MODULE),
     {Yes, Gone, No} = three(C, ?WRITES),

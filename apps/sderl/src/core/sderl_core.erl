@@ -56,7 +56,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([default/1, init/1, handle/3, step/3, may_propose/1, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1,
          members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
--export_type([state/0, event/0, effect/0, row/0, op/0]).
+-export_type([state/0, args/0, event/0, effect/0, row/0, op/0, info/0]).
 
 -import(sderl_core_state, [fx/2, save/1, send/3, peer/2, is_member/2, is_known/2, union/3,
                            hello_msg/1, ask/2]).
@@ -111,22 +111,49 @@ not back yet. The coordinator watches these processes.
 """.
 -callback foreign(Store :: term()) -> [{Name :: term(), pid()}].
 
--doc "Of a member that was told no other.".
+-doc "The tick, and the time before a silent member is set aside, where `init/1` is given none.".
 -spec default(tick_ms | aside_ms) -> pos_integer().
 default(tick_ms) -> 1000;
 default(aside_ms) -> 4000.
 
 -doc """
-The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`,
-`clock` (system time in milliseconds; new epochs follow it, so that lives that forgot theirs never
-use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a process of
-the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or `mem`
-with `found`: true where this node creates the group at run time, false where it joins or boots.
-Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this
-node never was a member before; see `sderl_core_quorum`), `answer` (`applied`, of an available
-group: see `sderl_core_answer`).
+What a member begins with. `addr` is what peers send to, `inc` names this life of the library.
+`clock` is system time in milliseconds: new epochs follow it, so that a life of the node that forgot
+its epochs never uses one again; they are above `ceil`, too.
+
+A process that replaces one of the same life has `durable` and what goes with it (`log` to
+`outbox`); any other has `mem`, with `found` where this node creates the group at run time. `fresh`,
+in a majority group: this node never was a member before.
 """.
--spec init(map()) -> state().
+-type args() :: #{
+    group := term(), uid := binary(), self := node(), addr := term(), inc := term(),
+    now := integer(), clock := integer(), linked => [node()],
+    tick_ms => pos_integer(), aside_ms => pos_integer(), forget_ms => timeout(),
+    mode => available | majority, answer => committed | applied,
+    durable => term(), log => {Num :: non_neg_integer(), Items :: [term()]}, log_epoch => term(),
+    sessions => #{node() => term()}, outbox => {Number :: term(), [{From :: term(), op()}]},
+    mem => sderl_membership:t(), found => boolean(), fresh => boolean(), ceil => integer()
+}.
+
+-doc """
+The state for people: `s_group:info/0` shows it. `number` is that of the last batch, `waiting`
+counts operations of clients, `talking` are the members whose process is known.
+""".
+-type info() :: #{
+    role := orphan | candidate | follower | coord | joining, coordinator := node() | undefined,
+    epoch := epoch(), lineage := epoch(), number := non_neg_integer(),
+    members := [node()], removed := [node()], forgotten := [node()],
+    live := [node()], aside := [node()], linked := [node()], talking := [node()],
+    waiting := non_neg_integer(), acknowledgements_missing := [node()],
+    consistency := available | majority, answer := committed | applied, majority := boolean(),
+    exchanging_epochs_with := [node()], learning := [node()], syncing := boolean(),
+    unknown_messages := non_neg_integer(),
+    %% Added by the process of the group:
+    group => term(), uid => binary(), names => non_neg_integer()
+}.
+
+-doc "The state of a member.".
+-spec init(args()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} =
          A) ->
     S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now,
@@ -158,8 +185,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
 
 fresh(#{durable := D}, _) -> D;
 fresh(#{mem := Mem} = A, Self) ->
-    %% One who founds a group outranks those who boot or join, the one who waits longest leads
-    %% these.
+    %% A node that creates the group outranks nodes that boot or join; among these the one that has
+    %% waited longest does.
     Clock = maps:get(clock, A),
     C = case maps:get(found, A, false) of true -> Clock; false -> -Clock end,
     D = #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}},
@@ -222,9 +249,9 @@ propose(Now, Mod, Store, S0) ->
 durable(#s{d = D}) -> D.
 
 -doc """
-What a process left, for its successor in another island: the members are those of that one. Who is
-a member of the former one only is met by itself; and whom that had removed may be a member of this
-one.
+What a process left, for its successor in another island: the members are those of the new island.
+Members of the former one alone will say hello by themselves, and a node that the former one had
+removed may be a member of the new one.
 """.
 -spec moved(Durable :: term(), sderl_membership:t()) -> term().
 moved(#d{view = V} = D, Mem) ->
@@ -235,7 +262,7 @@ moved(#d{view = V} = D, Mem) ->
 highest(#s{highest = Highest, d = #d{epoch = {Counter, _}}}) -> max(Counter, Highest).
 
 -doc """
-Whether this member is in a component, counted, and every member it can talk to is in it too.
+Whether this member is in a component and counts there, and so is every member it can talk to.
 """.
 -spec settled(state()) -> boolean().
 settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = P} = S)
@@ -270,8 +297,7 @@ addr(N, #s{peers = P}) ->
         _ -> undefined
     end.
 
--doc "The state for people: `s_group:info/0` shows it.".
--spec info(state()) -> map().
+-spec info(state()) -> info().
 info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
@@ -287,9 +313,9 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
 
 -doc """
 What the promises speak of, for a checker that looks at every step. `flight` is the batch that is
-out and whose acknowledgements it lacks, `before` the membership before the last batch where that
-changes it and may not be committed, `ordering` whether a change of the component waits to be
-ordered, `pending` whether operations of clients are not answered yet.
+out and the members whose acknowledgements are missing, `before` the membership before the last
+batch where that changes it and may not be committed, `ordering` whether a change of the component
+waits to be ordered, `pending` whether operations of clients are not answered yet.
 """.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
@@ -347,7 +373,7 @@ handle({recover, From, Survivors}, S) -> sderl_core_majority:recover(From, Survi
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
     sderl_core_view:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
-%% Somebody who does not know that it was removed learns it from our membership.
+%% A node that does not know of its removal learns it from our membership.
 stranger(N, Msg, S)
   when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
     case is_member(N, S) of
@@ -357,7 +383,7 @@ stranger(N, Msg, S)
 stranger(_, _, S) -> S.
 
 start(#s{leaving = undefined, self = Self} = S) ->
-    %% Our predecessor died when it had heard that it is out, and had not left.
+    %% Our predecessor heard that it was removed, and died before it left.
     Out = not is_member(Self, S),
     Leaving = case Out of true -> S#s{leaving = removed}; false -> S end,
     case Out andalso sderl_core_quorum:may_go(Leaving) of
@@ -366,7 +392,7 @@ start(#s{leaving = undefined, self = Self} = S) ->
     end;
 start(#s{leaving = Why, mode = Mode} = S) ->
     case sderl_core_quorum:may_go(S) of
-        %% A deletion holds for everybody who hears of it.
+        %% A deletion holds for every member that hears of it.
         true when Why =:= deleted, Mode =:= available -> sderl_core_answer:leave(Why, S);
         true -> sderl_core_answer:left_out(Why, S);
         false -> begun(said_hello(S))
@@ -431,7 +457,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
                       lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
-            %% Answer who does not know us; two that know each other fall silent.
+            %% Answer one that does not know us; two that know each other fall silent.
             S4 = case Fresh orelse is_map_key(ask, Info) of
                 true -> send(N, hello_msg(S3), S3);
                 false -> S3

@@ -27,6 +27,25 @@
 %% Under which number the shell keeps the list that is out; `again` if it had another one before.
 -type list_number() :: pos_integer() | {again, pos_integer()}.
 
+%% What messages carry in maps, because later versions may add to it.
+%%
+%% Of `hello`: where the log of the member ends, and whom it follows. `ask`: it wants our hello.
+-type hello_info() :: #{epoch := epoch(), lineage := epoch(), num := non_neg_integer(),
+                        lead := node() | undefined, syncing := boolean(),
+                        mode => majority, answer => applied, ask => true}.
+%% Of `collect`: a coordinator asked the candidate to stand; the candidate knows the vote `learns`.
+-type collect_flags() :: #{handover => true, learns => true}.
+%% Of `lead` and `adopt`: the coordinator's log (`prev`: its epoch before this one), its component
+%% and membership. `before`: the membership before the last batch, where that changes it.
+-type lead_info() :: #{prev := epoch(), history := [{epoch(), non_neg_integer()}],
+                       view := #{node() => place()}, mem := sderl_membership:t(),
+                       clashes := #{Name :: term() => clash()}, before => sderl_membership:t(),
+                       %% Of `adopt` only: with the number of the snapshot.
+                       sessions => #{node() => session()}, sync => pos_integer()}.
+%% Of `promised` (majority groups): where the member's log ends, its last batch, and whether it
+%% counts as a voter (`votes`), has a whole table, is being brought up to date, or has neither.
+-type vote() :: {position(), Items :: [term()], votes | whole | learns | partial}.
+
 %% State that must survive a crash of the process (not of the node): the shell keeps it in a table
 %% whenever it changes.
 -record(d, {
@@ -82,8 +101,7 @@
 -record(cand, {
     epoch :: epoch(),
     wait = [] :: [node()],
-    joined = #{} :: #{node() => {non_neg_integer(), term()}
-                      | {position(), [term()], votes | whole | learns | partial}},
+    joined = #{} :: #{node() => {non_neg_integer(), Items :: [term()]} | vote()},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component

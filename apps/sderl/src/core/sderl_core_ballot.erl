@@ -59,7 +59,7 @@ is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = A
             end
     end, sderl_core_quorum:members(S)).
 
--spec candidate(map(), #s{}) -> #s{}.
+-spec candidate(collect_flags(), #s{}) -> #s{}.
 candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
     {C, Self} = E = sderl_core_state:epoch(S0),
     #s{quorum = #quorum{ended = Ended}} = S0,
@@ -83,7 +83,7 @@ standing(S) ->
     end.
 
 -doc "A candidate asks for our promise.".
--spec promise(epoch(), map(), node(), #s{}) -> #s{}.
+-spec promise(epoch(), collect_flags(), node(), #s{}) -> #s{}.
 promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
     S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
@@ -107,8 +107,7 @@ joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}
 joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".
--spec promised(epoch(), {position(), [term()], votes | whole | learns | partial}, node(), #s{}) ->
-    #s{}.
+-spec promised(epoch(), vote(), node(), #s{}) -> #s{}.
 promised(E, Vote, N, #s{mode = majority, role = candidate,
                         cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
     Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},

@@ -103,7 +103,7 @@ candidate(Flags,
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
--spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
+-spec collect(epoch(), epoch(), collect_flags(), node(), #s{}) -> #s{}.
 collect(E, _, Flags, N, #s{mode = majority} = S) -> sderl_core_ballot:promise(E, Flags, N, S);
 collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own ->
     send(N, {apart, E, Own, L}, S);

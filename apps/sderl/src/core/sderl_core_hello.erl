@@ -11,7 +11,7 @@
 -import(sderl_core_state, [send/3]).
 
 -doc "`Info` is where it stands; `Fresh`: its process or our link to it is a new one.".
--spec hello(node(), boolean(), sderl_membership:t(), map(), #s{}) -> #s{}.
+-spec hello(node(), boolean(), sderl_membership:t(), hello_info(), #s{}) -> #s{}.
 hello(N, Fresh, Mem, Info, S0) ->
     S = sderl_core_peers:mem(Mem, N, S0),
     hello_as(N, Fresh, Info, S).

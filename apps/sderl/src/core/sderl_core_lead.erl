@@ -105,7 +105,7 @@ unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
     Members = sderl_membership:members(Mem),
     maps:merge(maps:from_keys(Members, {Lin, Num}), maps:with(Members, V)).
 
--spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
+-spec lead(epoch(), non_neg_integer(), [term()], lead_info(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, #{prev := Prev, history := H} = Info, N,
      #s{mode = majority, d = #d{lineage = Lin}} = S)
   when Prev =/= Lin, E =/= Lin ->

@@ -89,7 +89,7 @@ agreed(#s{quorum = #quorum{ended = Ended}}) ->
 Whether a node that is no member any more, and says where its log of this epoch ends, has a say in
 the batch that removes it. It gets that one again, for its acknowledgement, and is not taken in.
 """.
--spec has_say(node(), map(), #s{}) -> boolean().
+-spec has_say(node(), hello_info(), #s{}) -> boolean().
 has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before}})
   when Before =/= undefined, Num - Has >= 0, Num - Has =< 1 ->
     sderl_membership:is_member(N, Before);

@@ -70,7 +70,7 @@ in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
     {First, Others} = lists:partition(fun(N) -> N =:= Last end, lists:sort(Nodes)),
     First ++ Others.
 
--spec lead_info(#s{}) -> map().
+-spec lead_info(#s{}) -> lead_info().
 lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
     %% A successor that the last batch removes leads until that batch is committed, and leaves: it
     %% has no place among the others.

@@ -99,7 +99,7 @@ chunk_ok(_, _, _, _, S) -> S.
 
 %% ---------------------------------------------------------------- the learner
 
--spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
+-spec adopt(epoch(), non_neg_integer(), lead_info(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {refused, Mine, L}, S);
 adopt(E, Num, #{view := V} = Info, N,

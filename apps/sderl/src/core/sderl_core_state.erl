@@ -39,7 +39,8 @@ send(N, Msg, #s{peers = P} = S) ->
 event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
 
 -doc "How this member introduces itself.".
--spec hello_msg(#s{}) -> term().
+-spec hello_msg(#s{}) ->
+    {hello, Addr :: term(), Incarnation :: term(), sderl_membership:t(), hello_info()}.
 hello_msg(#s{d = D} = S) ->
     Info = #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, lead => S#s.lead,
              syncing => D#d.syncing},

@@ -51,7 +51,7 @@
 start_link(Group, Uid) ->
     gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{fullsweep_after, 0}]}]).
 
--spec info(pid(), timeout()) -> {ok, map()} | {error, not_running}.
+-spec info(pid(), timeout()) -> {ok, sderl_core:info()} | {error, not_running}.
 info(Pid, Timeout) ->
     try gen_server:call(Pid, info, Timeout) of
         Info -> {ok, Info}

@@ -24,8 +24,7 @@ operation. What could not be written is tried again with each tick.
 }).
 -opaque file() :: #file{}.
 
--doc "`Args`: with which the process of the group starts.".
--spec new(Group :: term(), Uid :: binary(), Args :: map()) -> file().
+-spec new(Group :: term(), Uid :: binary(), sderl_dir:start_args()) -> file().
 new(Group, Uid, Args) ->
     #file{dir = dir(Group), group = Group, uid = Uid,
           configured = maps:get(configured, Args, false),

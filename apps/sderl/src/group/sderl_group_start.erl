@@ -7,7 +7,7 @@
 -export([begins_with/3]).
 
 -doc "The state of the protocol, the tables, and the processes that are monitored so far.".
--spec begins_with(term(), binary(), map()) ->
+-spec begins_with(term(), binary(), sderl_dir:start_args()) ->
     {sderl_core:state(), sderl_store:store(), sderl_store:local()}.
 begins_with(Group, Uid, #{options := Options} = Args) ->
     Mode = maps:get(mode, Args, available),
