@@ -117,25 +117,6 @@ default(tick_ms) -> 1000;
 default(aside_ms) -> 4000.
 
 -doc """
-What a member begins with. `addr` is what peers send to, `inc` names this life of the library.
-`clock` is system time in milliseconds: new epochs follow it, so that a life of the node that forgot
-its epochs never uses one again; they are above `ceil`, too.
-
-A process that replaces one of the same life has `durable` and what goes with it (`log` to
-`outbox`); any other has `mem`, with `found` where this node creates the group at run time. `fresh`,
-in a majority group: this node never was a member before.
-""".
--type args() :: #{
-    group := term(), uid := binary(), self := node(), addr := term(), inc := term(),
-    now := integer(), clock := integer(), linked => [node()],
-    tick_ms => pos_integer(), aside_ms => pos_integer(), forget_ms => timeout(),
-    mode => available | majority, answer => committed | applied,
-    durable => term(), log => {Num :: non_neg_integer(), Items :: [term()]}, log_epoch => term(),
-    sessions => #{node() => term()}, outbox => {Number :: term(), [{From :: term(), op()}]},
-    mem => sderl_membership:t(), found => boolean(), fresh => boolean(), ceil => integer()
-}.
-
--doc """
 The state for people: `s_group:info/0` shows it. `number` is that of the last batch, `waiting`
 counts operations of clients, `talking` are the members whose process is known.
 """.
@@ -152,7 +133,7 @@ counts operations of clients, `talking` are the members whose process is known.
     group => term(), uid => binary(), names => non_neg_integer()
 }.
 
--doc "The state of a member.".
+-doc "The state of a member that begins with these arguments (`sderl_core.hrl`).".
 -spec init(args()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} =
          A) ->
@@ -174,8 +155,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                       last = Items,
                       sessions = maps:get(sessions, A, #{})},
             S2 = sderl_core_clients:restore(maps:get(outbox, A, undefined), S1),
-            %% Where the log is of an epoch before, or none of its batches made the members what
-            %% they are, what we kept is newer than it.
+            %% If the log is of an earlier epoch, or the membership came by none of its batches, the
+            %% durable state is newer than the log.
             Newer = D#d.recovered orelse maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             Known = [Item || Item <- Items, not Newer orelse is_record(Item, seg)],
             sderl_core_write:restore(Known, sderl_core_quorum:restore(S2));
@@ -407,7 +388,7 @@ begun(#s{} = S1) ->
     end.
 
 %% Removed members are asked, too. One may have booted with a launch configuration that does not
-%% have us: it would not say hello here, and nobody else may be left to tell it that it was removed.
+%% name us: it would not say hello here, and we may be the only ones left to tell it.
 hello(N, #s{d = #d{mem = Mem}} = S) ->
     Told = is_known(N, S) orelse lists:member(N, sderl_membership:removed(Mem)),
     case Told andalso N =/= S#s.self of
@@ -447,7 +428,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     Both = union(Mem, S2#s.d#d.mem, S2),
     case is_known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->
-            %% Its knowledge of others' removals counts all the same (rule 4).
+            %% The removals of others that it knows of count all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
         true ->
             P = #peer{addr = Addr,
@@ -462,20 +443,20 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
                 true -> send(N, hello_msg(S3), S3);
                 false -> S3
             end,
-            %% It may know an older counter of itself than the one at which it was forgotten.
+            %% It may know an older counter of its own than the one at which it was forgotten.
             Theirs = case sderl_membership:is_member(N, Both) of
                 true -> Mem;
                 false -> sderl_membership:recall(N, Both)
             end,
             sderl_core_hello:hello(N, Fresh, Theirs, Info, S4)
     end;
-%% Its library stopped: as good as down, but the link is there, and should it start again it
-%% learns from our hello that it is a member.
+%% The library stopped on that node: as good as down, but the link stays up. If the library starts
+%% again, our hello tells it that it is a member.
 message(bye, N, S0) ->
     S = sderl_core_peers:ended(N, nodedown(N, S0)),
     S#s{linked = (S#s.linked)#{N => mute}};
-%% Its process ended while its node goes on, in another island: its names stay, and nobody waits for
-%% it.
+%% The member's process ended, and its node goes on in another island: its names stay, and nobody
+%% waits for it.
 message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
     sderl_core_peers:away(N, S#s{linked = L#{N := away}, peers = maps:remove(N, P)});
 message(away, _, S) -> S;

@@ -76,6 +76,23 @@
     lost = false :: boolean()
 }).
 
+%% What a member begins with (`sderl_core:init/1`). `addr` is what peers send to, `inc` names this
+%% life of the library. `clock` is system time in milliseconds: new epochs follow it, so that a life
+%% of the node that forgot its epochs never uses one again; they are above `ceil`, too.
+%%
+%% A process that replaces one of the same life has `durable` and what goes with it (`log` to
+%% `outbox`); any other has `mem`, with `found` where this node creates the group at run time.
+%% `fresh`, in a majority group: this node never was a member before.
+-type args() :: #{
+    group := term(), uid := binary(), self := node(), addr := term(), inc := term(),
+    now := integer(), clock := integer(), linked => [node()],
+    tick_ms => pos_integer(), aside_ms => pos_integer(), forget_ms => timeout(),
+    mode => available | majority, answer => committed | applied,
+    durable => #d{}, log => {Num :: non_neg_integer(), Items :: [term()]}, log_epoch => epoch(),
+    sessions => #{node() => session()}, outbox => {list_number(), [{From :: term(), operation()}]},
+    mem => sderl_membership:t(), found => boolean(), fresh => boolean(), ceil => integer()
+}.
+
 -record(peer, {
     addr :: term(),                 % where the shell sends to: the pid of the peer's process
     inc :: term(),                  % incarnation: a life of the library on that node

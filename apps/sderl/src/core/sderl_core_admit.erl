@@ -11,14 +11,14 @@
 
 -import(sderl_core_state, [send/3]).
 
--doc "A member whose log ends there wants to join.".
+-doc "A member, whose log ends at this epoch and number, wants to join.".
 -spec join(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
 join(E, Num, N, #s{role = coord, unconfirmed = [], d = #d{lineage = Mine}} = S) when E =< Mine ->
     #s{office = #office{offers = Offers} = Office, now = Now} = S,
     case is_member(N, S) of
         true ->
-            %% Two that boot side by side do not outrank what runs: that may call us in at any
-            %% moment (rule 2).
+            %% Two nodes that boot together do not outrank a running component, which may call us in
+            %% at any moment (rule 2).
             case sderl_core_view:unmet(S) of
                 true -> S#s{office = Office#office{offers = Offers#{N => {Now, {E, Num}}}}};
                 false -> take({E, Num}, N, found(S))
@@ -26,12 +26,12 @@ join(E, Num, N, #s{role = coord, unconfirmed = [], d = #d{lineage = Mine}} = S) 
         false ->
             case sderl_core_quorum:is_needed(N, S) andalso sderl_core_quorum:has_committed(S) of
                 true -> sderl_core_snapshot:start([N], S);
-                %% It was added where we have not heard of it: its hello says so. Or it lacks no
-                %% more than the batch that removes it.
+                %% Another component may have added it: then its hello says so. Or all that it lacks
+                %% is the batch that removes it.
                 false -> sderl_core_state:ask(N, S)
             end
     end;
-%% We join another ourselves, or follow one: there it is taken.
+%% We join or follow another coordinator ourselves, which will take it in.
 join(_, _, N, #s{role = joining, joining = #joining{to = {A, E, _}}} = S) when A =/= N ->
     send(N, {low, E, A}, S);
 join(_, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N ->
@@ -41,7 +41,7 @@ join(_, _, _, S) -> S.
 is_member(N, #s{self = Self, d = #d{mem = Mem}}) ->
     N =/= Self andalso sderl_membership:is_member(N, Mem).
 
--doc "Takes in those whose offers had to wait until nobody was left that may outrank us.".
+-doc "Takes in the members whose offers waited until no component was left that may outrank us.".
 -spec take_offers(#s{}) -> #s{}.
 take_offers(#s{office = #office{offers = Offers}} = S) when map_size(Offers) =:= 0 -> S;
 take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = T} = S0) ->
@@ -59,8 +59,8 @@ take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = 
 take({{Counter, _}, _} = Position, N, #s{mode = majority} = S) ->
     case Counter < 0 orelse sderl_core_quorum:has_committed(S) of
         true -> take_in(Position, N, S);
-        %% It does not follow us, or not yet, whatever our view says. It may lack no more than the
-        %% last batch: its hello says so (rule 35).
+        %% It does not follow us, or not yet, whatever our view says. Its hello says whether it
+        %% lacks no more than the last batch (rule 35).
         false -> sderl_core_state:ask(N, set_place(N, S))
     end;
 take({{Counter, _}, _} = Position, N, #s{d = D0} = S0) ->
@@ -95,15 +95,15 @@ take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
     S1 = sderl_core_write:forget_list(N, S0),
     S2 = case V of
         #{N := {_, _} = Place} when not Empty; Place =:= Position -> S1;
-        %% Of a new life, the names of the former one are of processes that are no more.
+        %% In a new life of the node, the processes of the former life's names are gone.
         _ ->
             Drops = [N || Empty, is_map_key(N, V)],
             sderl_core_write:reorder(sderl_core_view:change_view(V#{N => Position}, Drops, S1))
     end,
     sderl_core_snapshot:start([N], sderl_core_quorum:note_newcomer(N, S2)).
 
-%% An empty member asks at once whom it has promised (`may_join`). That is right where its promise
-%% counted.
+%% An empty member asks the coordinator that it has promised at once (`may_join`). That is right if
+%% its promise counted.
 has_waited(_, #s{d = #d{founding = true}}) -> true;
 has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
                  quorum = #quorum{leads_since = Since}} = S) ->
@@ -111,7 +111,7 @@ has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
 
 %% ---------------------------------------------------------------- set aside, and counted again
 
--doc "A member counts no more; its shard is frozen as our log has it.".
+-doc "A member counts no longer; its shard is frozen as our log has it.".
 -spec set_place(node(), #s{}) -> #s{}.
 set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
     case V of
@@ -122,8 +122,8 @@ set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
 
 -doc "A member has to catch up.".
 -spec set_aside(node(), #s{}) -> #s{}.
-%% After a pause we wait: the member may have gone on without us, and has been asked whether it did.
-%% It says again that it lacks batches.
+%% After a pause we wait: the member may have gone on without us, and has been asked. It will say
+%% again that it lacks batches.
 set_aside(_, #s{unconfirmed = [_ | _]} = S) -> S;
 set_aside(N, S) -> sderl_core_snapshot:start([N], set_place(N, S)).
 
@@ -134,8 +134,9 @@ gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N
 gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
 gap(_, _, S) -> S.
 
-%% It has everything up to the last batch sent, and what comes next comes in order: it counts
-%% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
+%% The member has everything up to the last batch that was sent, and later batches reach it in
+%% order: it counts from the next batch on. (The answer to a snapshot that was begun anew since is
+%% ignored.)
 -spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
 synced(E, Id, N, #s{role = coord, office = Office, d = #d{lineage = E, view = V}} = S) ->
     case {Office#office.snapshots, V} of

@@ -3,14 +3,14 @@
 -moduledoc false.
 %% The answers to clients' operations.
 %%
-%% A batch answers each operation, and names with the answer the homes that have to have it beside
-%% the client's node (`plain` strips them). A client hears that answer where it is certain: an
-%% operation whose name is frozen waits, and where nobody will know, because a home went or this
-%% member leaves the log in which its list may stand, the answer is unknown.
+%% A batch answers each operation, and the answer names the homes, beside the client's node, that
+%% must have the batch (`plain` strips them). A client hears the answer when it is certain. An
+%% operation on a frozen name waits. The answer is unknown if nobody can tell any more: a home is
+%% gone, or this member leaves the log that may have its list.
 
 -include("sderl_core.hrl").
 
-%% So long an operation on a name of a member that is set aside is asked again.
+%% For so long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).
 
 -export([default/1, plain/1, told_again/5, answers/3, reply/3, at_once/1, requeue/1]).
@@ -20,12 +20,12 @@
 
 -import(sderl_core_state, [fx/2]).
 
-%% Of whose list, and the positions in it of answers that nobody will know.
+%% Whose list, and the positions in it of the answers that nobody will know.
 -type unknown() ::
     {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.
 
-%% The answer of an operation that succeeds. A list of operations that all answer so travels, and
-%% is kept, without its answers.
+%% The answer of an operation that succeeds. If all operations of a list answer so, the list
+%% travels, and is kept, without answers.
 -spec default(sderl_core:op()) -> yes | ok.
 default(?REGISTER(_, _)) -> yes;
 default(?UNREGISTER(_)) -> ok;
@@ -34,7 +34,7 @@ default(#?REGISTER_OVER{}) -> yes;
 default(#?RE_REGISTER{}) -> yes;
 default(_) -> ok.
 
--doc "An answer of a batch without the homes that have to have what it answers.".
+-doc "An answer of a batch, without the homes that must have the batch.".
 -spec plain(term()) -> term().
 plain({yes, _}) -> yes;
 plain({ok, Home}) when is_atom(Home) -> ok;
@@ -43,10 +43,9 @@ plain(A) -> A.
 %% ---------------------------------------------------------------- a list that is settled
 
 -doc """
-The coordinator says what it answered to a list of ours before. It counts with the batch that says
-so, which whoever follows it has: a learner's own rows may never be those of the log that answers,
-nor those of a member that has given the coordinator up, was set aside since, and lacks that batch.
-These ask again.
+The coordinator repeats the answers to an earlier list of ours. They count if we have the batch that
+has them, as a follower of that coordinator does. A learner may never get the rows of that log, and
+a member that gave the coordinator up and was set aside since may lack the batch: these ask again.
 """.
 -spec told_again(epoch(), pos_integer(), [term()] | default, node(), #s{}) -> #s{}.
 told_again(E, R, As, N,
@@ -74,7 +73,7 @@ reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
                                waited = maps:without([F || {F, _, _} <- Answers], Waited)},
     S = S0#s{clients = Clients},
     Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
-    %% The list that our predecessor left: who saw it die may ask again after this answer.
+    %% The list that our predecessor left: clients that saw it die may ask again later.
     case Predecessor of
         {asked, List} ->
             fx({replies, Rs}, S#s{clients = Clients#clients{predecessor = {answered, Rs}}});
@@ -82,10 +81,10 @@ reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
     end.
 
 -doc """
-This member has just applied a batch. Where the group's clients wait for no more (`answer`), they
-hear now what concerns this node's shard alone: an answer that names another home waits for that
-home's acknowledgement, and a change of the membership for everybody's. So does a member that was
-stopped: it may have applied a batch of a coordinator that the others follow no more.
+This member has just applied a batch. With `answer => applied` its clients hear now the answers that
+concern this node's shard alone. An answer that names another home waits for that home's
+acknowledgement, and a change of the membership for that of every member. A member that was stopped
+waits, too: the batch may be of a coordinator that the others follow no longer.
 """.
 -spec at_once(#s{}) -> #s{}.
 at_once(#s{answer = applied, unconfirmed = [],
@@ -112,14 +111,14 @@ settled(F, Op, A, S) ->
         Plain -> Plain
     end.
 
-%% The name went while its home was set aside, maybe with that home, which will have it again.
+%% The name went while its home was set aside: maybe only because the home went, and brings it back.
 certain(F, ?UNREGISTER(_), ok, #s{clients = #clients{waited = Waited}})
   when is_map_key(F, Waited) ->
     unknown;
-%% Of a name of our shard, once: what its home there has done with it is not known here.
+%% The name was of our shard once; what its present home has done with it is not known here.
 certain(_, ?UNREGISTER_OF(_, _), {no, not_its_home}, _) -> unknown;
-%% An operation that went to a coordinator whose log we left may have been applied there, and stand
-%% at another home: `no` would say that it was not.
+%% An operation that went to a coordinator whose log we left may have been applied there, at another
+%% home: `no` would say that it was not.
 certain(_, Op, {no, _} = A, S) ->
     case elsewhere(Op, S) of
         true -> unknown;
@@ -136,8 +135,8 @@ elsewhere(Op, #s{clients = #clients{in_doubt = InDoubt}, self = Self, d = #d{lin
     end.
 
 -doc """
-Operations on names of members that are set aside wait: nobody but its home changes a frozen shard.
-With every tick they are asked again, until nobody waits for their answers any more.
+Operations on names of members that are set aside wait, because only its home may change a frozen
+shard. They are asked again with every tick, until no client waits for them any more.
 """.
 -spec requeue(#s{}) -> #s{}.
 requeue(#s{clients = #clients{deferred = []}} = S) -> S;
@@ -154,12 +153,13 @@ requeue(#s{clients = #clients{deferred = Deferred, waited = Waited, queue = Queu
 
 %% ---------------------------------------------------------------- answers that nobody will know
 
-%% An operation may change a name of another home than its client's node. That home has it in its
-%% own copy of its shard before anybody is answered, as it acknowledges the batch. Where it goes
-%% without, set aside or let go, its copy may come back without the change: the answer is unknown.
-%% The coordinator orders that with the change of the component, before it tells of the commit.
+%% An operation may change a name of another home than its client's node. That home acknowledges the
+%% batch, so its own copy of its shard has the change before anybody is answered. If the home is set
+%% aside or dropped before it acknowledges, its copy may come back without the change: the answer is
+%% unknown. The coordinator orders that with the change of the component, before it tells of the
+%% commit.
 
--doc "Of a batch: the answers about names of homes that went without acknowledging it.".
+-doc "The answers of a batch that concern homes which went without acknowledging it.".
 -spec unknown_answers([term()], [node()]) -> [unknown()].
 unknown_answers(_, []) -> [];
 unknown_answers(Items, Homes) ->
@@ -169,17 +169,17 @@ unknown_answers(Items, Homes) ->
                                  || {I, A} <- lists:enumerate(As),
                                     homes(A) -- Homes =/= homes(A)]]].
 
-%% The homes that an answer depends on, beside its client's node.
+%% The homes that an answer depends on, beside the client's node.
 homes({yes, [_ | _] = Homes}) -> Homes;
 homes({yes, Home}) -> [Home];
 homes({ok, Home}) when is_atom(Home) -> [Home];
 homes(_) -> [].
 
--doc "What a batch says of answers that nobody will know.".
+-doc "The unknown answers that a batch orders.".
 -spec unknown_in([term()]) -> [unknown()].
 unknown_in(Items) -> lists:append([Unknown || #view{unknown = Unknown} <- Items]).
 
--doc "Of our own clients: what the last batch of theirs answered is unknown.".
+-doc "Makes answers of the last batch to our own clients unknown.".
 -spec amend([unknown()], #s{}) -> #s{}.
 amend([], S) -> S;
 amend(Unknown, #s{self = Self, d = #d{sid = Sid},
@@ -192,7 +192,7 @@ amend(Unknown, #s{self = Self, d = #d{sid = Sid},
     end;
 amend(_, S) -> S.
 
--doc "The same for the answers that are kept of every member.".
+-doc "The same for the answers that are kept for every member.".
 -spec amend_sessions([unknown()], #{node() => session()}) -> #{node() => session()}.
 amend_sessions(Unknown, Sessions) ->
     lists:foldl(fun({O, Sid, R, Positions}, Acc) ->
@@ -207,11 +207,11 @@ without_answers(Positions, As) ->
     [case lists:member(I, Positions) of true -> unknown; false -> A end
      || {I, A} <- lists:enumerate(As)].
 
--doc "Of the coordinator's own clients, as soon as it knows.".
+-doc "The same for the coordinator's own clients, as soon as it knows.".
 -spec forget_answers(#s{}) -> #s{}.
 forget_answers(#s{office = #office{unknown_answers = Unknown}} = S) -> amend(Unknown, S).
 
--doc "The last batch of which members may tell their clients.".
+-doc "The last batch whose answers members may give to their clients.".
 -spec told_committed(#s{}) -> non_neg_integer().
 told_committed(#s{office = #office{unknown_answers = []}, committed = C}) -> C;
 told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
@@ -219,19 +219,19 @@ told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
 %% ---------------------------------------------------------------- leaving a log
 
 -doc """
-This member takes its shard to another log. Its list may have been decided in the one that it
-leaves, in a batch that it has not: what that did to names of other homes stands there, and its own
-rows are as they were. A registration can be decided again, and an answer `no` to one that may stand
-elsewhere is unknown (`elsewhere`). A removal that was done once must not be done again: of a name
-of our own shard it was not, as far as anybody will know, and is asked for again if the same process
-holds the name; of others its outcome is unknown.
+This member takes its shard to another log. The log that it leaves may have decided its list, in a
+batch that it lacks: names of other homes are changed there, its own rows are not. A registration
+can be decided again; if the answer is `no` and it may stand elsewhere, the outcome is unknown
+(`elsewhere`). A removal must not be done twice. A name of our own shard was not removed, as our own
+copy counts, so its removal is asked for again if the same process holds the name. The outcome of
+other removals is unknown.
 """.
 -spec leave_log(#s{}) -> #s{}.
 leave_log(#s{clients = #clients{out = {R, List}, in_doubt = [_ | _]} = Clients, self = Self,
              sessions = Sessions, d = #d{sid = Sid}} = S) ->
     case Sessions of
-        %% Applied here, and not known to be on all members: what it did to others' names may be
-        %% here alone.
+        %% Applied here, and not known to be on all members: names of others may be changed on this
+        %% member alone.
         #{Self := {Sid, R, As}} when is_list(As) ->
             Own = {Sid, R, [case homes(A) of [] -> A; _ -> unknown end || A <- As]},
             Sessions1 = Sessions#{Self := Own},
@@ -256,9 +256,9 @@ leave_log(#s{clients = #clients{out = {R, List}, in_doubt = [_ | _]} = Clients, 
 leave_log(S) -> S.
 
 -doc """
-A list stands in our log. If it is one that is out again under a later number, because nobody took
-this member in after it had left the log, then it is decided twice: what the second answer denies
-may be so.
+Our log has a list of ours. If this member had left the log, was taken in by nobody, and has sent
+the list again under a later number, the list is decided twice: what the second answer denies may be
+so.
 """.
 -spec decided_before(node(), session() | undefined, #s{}) -> #s{}.
 decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{in_doubt = InDoubt} = Clients,
@@ -269,7 +269,7 @@ decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{in_doubt = 
     end;
 decided_before(_, _, S) -> S.
 
-%% A name that our table has not was free when its removal was asked for.
+%% A name that our table does not have was free when its removal was asked for.
 removed(?UNREGISTER(Name), #s{clients = #clients{rows = Found}})
   when not is_map_key(Name, Found) ->
     ok;
@@ -284,7 +284,7 @@ look_up_removed(#s{clients = #clients{out = {_, List}}} = S) ->
     end;
 look_up_removed(S) -> looked_up([], S).
 
--doc "These rows our table has.".
+-doc "The rows that our table has of these names.".
 -spec looked_up([sderl_core:row()], #s{}) -> #s{}.
 looked_up(Rows, #s{clients = Clients} = S) ->
     S#s{clients = Clients#clients{rows = #{sderl_row:name(Row) => Row || Row <- Rows}}}.
@@ -305,11 +305,10 @@ again_if_held(Op, _) -> Op.
 
 %% ---------------------------------------------------------------- leaving the group
 
-%% The last thing this member does for the group (rule 5): answers that the last batch holds are
-%% given, everything else was not applied.
+%% The last thing that this member does for the group (rule 5): it gives the answers that the last
+%% batch holds. Everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-%% What its log has answered to a learner came with the snapshot, and waited for the end of the
-%% snapshot.
+%% A learner got the answers of its log with the snapshot, and they waited for its end.
 leave(Why,
       #s{self = Self, sessions = Sess, joining = #joining{session = {_, _, _} = Session} = Joining,
          d = #d{syncing = true}} = S) ->
@@ -335,11 +334,10 @@ left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
     S1 = fx({outbox, Number, []}, S#s{clients = Left, leaving = Why}),
     fx({left, Why, Mem}, refuse(Refused ++ Queue ++ [{F, Op} || {_, F, Op} <- Deferred], S1)).
 
-%% The same where no batch of our own log says so. A list that went to a coordinator may be in a
-%% batch that did not reach us, and stand where they go on without us: `no` would say that it was
-%% not applied.
-%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all
-%% have it: `yes` would be on this member alone.
+%% The same where no batch of our own log says that we leave. A list that went to a coordinator may
+%% be in a batch that did not reach us, and be applied by the others: `no` would say that it was
+%% not. And a batch that did reach us may have reached nobody else until it is committed: `yes`
+%% would hold on this member alone.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
 left_out(Why, #s{clients = #clients{in_doubt = [_ | _], out = {R, List}}} = S) ->
     #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
@@ -349,10 +347,11 @@ left_out(Why, #s{clients = #clients{in_doubt = [_ | _], out = {R, List}}} = S) -
     end;
 left_out(Why, S) -> leave(Why, S).
 
-%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was
-%% told so by our predecessor, which died as it left, has the same answer from us.)
+%% Nobody here will ever know the outcome. (Only that we are no member any more is certain. A client
+%% that asked for this may have been answered by our predecessor, which died as it left: it gets the
+%% same answer from us.)
 left_unsettled(Why, List, #s{mode = majority, clients = Clients} = S) ->
-    %% Not even that we are no member any more: the majority may go on without that batch.
+    %% Not even that is certain: the majority may go on without that batch.
     Replies = [{F, unknown} || {F, _} <- List, F =/= none],
     left(Why, [],
          fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,

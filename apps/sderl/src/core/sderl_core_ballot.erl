@@ -9,13 +9,13 @@
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 
--doc "Rule 32. Who could be elected with those it sees stands, in the order of all elections.".
+-doc "Rule 32. A member stands, in its turn, if those that it sees are enough to elect it.".
 -spec elect(#s{}) -> #s{}.
 elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
          tick_ms = T, quorum = #quorum{ended = Ended}} = S) ->
-    %% A member that has left promises nothing. A candidate that counts on it stands again and again
-    %% without a chance. The promise it holds of another member keeps that one, which could be
-    %% elected, waiting.
+    %% A member that has left promises nothing. A candidate that counts on it would stand again and
+    %% again in vain, and each time get the promise of another member, which could be elected and is
+    %% kept waiting.
     Seen = sderl_core_role:in_order(
              [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S),
                    not is_map_key(N, Ended)], S),
@@ -27,7 +27,7 @@ elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = A
     end;
 elect(S) -> S.
 
-%% The coordinator that was given up because it fell silent, until it is heard again.
+%% Whether this is the coordinator that was given up for its silence, and not heard since.
 is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_ms = A}) ->
     case P of
         #{N := #peer{heard = At}} -> Now - At > A;
@@ -35,10 +35,10 @@ is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_m
     end;
 is_silent(_, _) -> false.
 
-%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has
-%% our promise: for a while we wait. And for members whose process has said nothing yet.
-%% The founder of a group waits for members that accepted: a member that it leads without its
-%% promise would have to wait until it can be taken in.
+%% Whether we wait for others for a while. A coordinator that said hello since we are orphans will
+%% call us in, and so will a candidate that has our promise; and there may be members whose process
+%% has said nothing yet. The founder of a group waits for the members that it invited: one that has
+%% not promised would have to wait until it can be taken in.
 is_expected(#s{now = Now, tick_ms = T, election = #election{orphan_since = At},
                d = #d{founding = true}} = S) ->
     Now - At =< 2 * T andalso
@@ -63,7 +63,7 @@ is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = A
 candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
     {C, Self} = E = sderl_core_state:epoch(S0),
     #s{quorum = #quorum{ended = Ended}} = S0,
-    %% A candidate that waits for a member that has left is overtaken by the next candidate.
+    %% A candidate that waited for a member that has left would be overtaken by the next one.
     Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0),
                 not is_map_key(N, Ended)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
@@ -88,7 +88,7 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
     S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
     Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
-    %% The candidate may have become a member where we have not heard of it: it gets a promise, too.
+    %% The candidate may be a member by a change that we have not heard of: it gets a promise, too.
     case present(N, S) of
         false -> S;
         true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
@@ -98,11 +98,11 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
             send(N, {promised, E, Position, Items, said(Standing, Flags)}, S1)
     end.
 
-%% A candidate that does not know this standing takes the vote for that of an empty member.
+%% For a candidate of an older version, which does not know `learns`: the vote of an empty member.
 said(learns, Flags) when not is_map_key(learns, Flags) -> partial;
 said(Standing, _) -> Standing.
 
-%% The coordinator that we would join is none any more, and stands again.
+%% The coordinator that we were joining has stopped coordinating, and stands again.
 joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}}) -> true;
 joins(_, _) -> false.
 
@@ -114,7 +114,7 @@ promised(E, Vote, N, #s{mode = majority, role = candidate,
     maybe_finish(S#s{cand = Cand});
 promised(_, _, _, S) -> S.
 
-%% A member that came back empty counts by a batch. While it has not heard that this batch is
+%% A batch makes a member that came back empty count. Until it has heard that this batch is
 %% committed, it votes only if another member has the next batch.
 confirmed_votes(J) ->
     Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) ->
@@ -131,26 +131,27 @@ confirmed_votes(J) ->
 maybe_finish(#s{cand = #cand{wait = []}} = S) -> finish(S);
 maybe_finish(S) -> S.
 
--doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
+-doc "Ends an election: this member leads, or the member with the longest log, or none.".
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A,
           tick_ms = T} = S) ->
-    %% A promise holds for a time only: its member may have come back empty since.
+    %% A promise holds for a limited time: the member may have come back empty since.
     Enough = sderl_core_quorum:is_enough(voters(J), maps:keys(J), S),
     case Enough andalso Now - At =< A + T of
         true -> lead_or_hand_over(S);
         false ->
-            %% The coordinator that fell silent is not waited for. It may have left by a batch of
-            %% which we do not know that it is committed: it says so when it is asked, but answers
-            %% no candidate.
+            %% We do not wait for the coordinator that fell silent. It may have left by a batch that
+            %% we do not know to be committed: it answers no candidate, but tells us when it is
+            %% asked.
             Silent = [N || N <- sderl_core_quorum:missing(maps:keys(J), S), present(N, S)],
             lists:foldl(fun sderl_core_state:ask/2,
                         fx({wake, T}, sderl_core_role:withdraw(pass_on(S#s{highest = C}))), Silent)
     end.
 
-%% One of those that promised may know more of the members, and be elected: that the batch is
-%% committed by which some have left, or a later batch. Whoever stands before it has its promise
-%% each time, and so it would never stand. (One that stands so passes this on to nobody.)
+%% We cannot win, but a member that promised us may: it may know that the batch by which some
+%% members have left is committed, or have a later batch. It would never stand, as each time it
+%% promises a candidate before its turn comes, so we ask it to. (A candidate that was asked so asks
+%% nobody.)
 pass_on(#s{cand = #cand{handed = true}} = S) -> S;
 pass_on(#s{cand = #cand{joined = J}, self = Self, election = Election, d = #d{before = B}} = S) ->
     #election{attempts = Attempts} = Election,
@@ -167,9 +168,9 @@ pass_on(#s{cand = #cand{joined = J}, self = Self, election = Election, d = #d{be
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
 
-%% A member whose table a snapshot was replacing remembers its promise, but not its log. Where that
-%% ends, it has acknowledged no more than the log of the snapshot has. So it votes where somebody
-%% has a whole table of a log that goes as far.
+%% A member whose table a snapshot was replacing knows its promise, but has lost its log. It has
+%% acknowledged no more than the snapshot's log has at that point. So it votes if some member has a
+%% whole table of a log that goes as far.
 voters(J) ->
     Logs = [Position || _ := {Position, _, Standing} <- J, is_whole(Standing)],
     of_standing(votes, J) ++
@@ -177,9 +178,9 @@ voters(J) ->
 
 is_whole(Standing) -> Standing =:= votes orelse Standing =:= whole.
 
-%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole
-%% table of one that has no vote is of a log that a majority promised. Where there is none all take
-%% part, and what the fullest table has is all that there is.
+%% The longest log of the latest epoch has all that was committed; a member without a vote may have
+%% it, as its whole table is of a log that a majority promised, too. If no table is whole all
+%% members take part, and the fullest table has all that there is.
 lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
     Kinds = [of_standing(votes, J) ++ of_standing(whole, Had),
@@ -202,11 +203,11 @@ best(Those, J, Self) ->
                               || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
     N.
 
-%% One empty table is like another: another member may not have heard who has left, and lead nobody.
+%% All empty tables are alike: another member may not know who has left, and could not be elected.
 end_of({{Counter, _}, _}) when Counter < 0 -> empty;
 end_of(Position) -> Position.
 
-%% The batch that we lack may have changed the membership, and with it what a majority is.
+%% The batch that we lack may change the membership, and so what a majority is.
 lead_applied(Max, Items, J, S0) ->
     S = sderl_core_write:apply_items(Max, Items, none, S0),
     case sderl_core_quorum:is_enough(voters(J), maps:keys(J), S) of
@@ -235,9 +236,9 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
     Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
     tell_removed(Max, Items, Lin, Joined, Led).
 
-%% Members that the batch removes have a say in that, too: by acknowledging it in this epoch. That
-%% they had it when they promised is not enough: a log of an epoch between, without it, would still
-%% win over theirs.
+%% Members that the batch removes have a say in it, too, by acknowledging it in this epoch. It is
+%% not enough that they had it when they promised: a log of an epoch in between, without the batch,
+%% would still win over theirs.
 tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
     Info = (sderl_core_role:lead_info(S0))#{prev => Old},
     lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,

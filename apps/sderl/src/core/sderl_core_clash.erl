@@ -5,17 +5,17 @@
 %%
 %% A clash is found when a member's shard is ordered. Our row stays, theirs is kept beside it, in
 %% the replicated state of every member, until the clash is settled. The coordinator asks the
-%% resolver once, when both homes count, and orders what it decided, in two batches. With the first
-%% one nobody reads anything else than before, but both homes know who keeps the name, and the
-%% winner's version. Once all have that and both homes count, the second one settles it: the tables
-%% change, and the homes tell their own processes.
+%% resolver once, when both homes count, and orders the decision in two batches. The first one
+%% changes nothing that is read, but with it both homes know which process keeps the name, and the
+%% winner's version. Once all members have it and both homes count, the second one settles the
+%% clash: the tables change, and the homes tell their own processes.
 %%
-%% Between the two a home may go. The one of the winner brings it back with the version that it may
-%% have been read with. The one of the loser brings the loser, and there is a clash again; or its
-%% shard was kept, and it finds in the snapshot that the name is another's: then it tells its
-%% process.
+%% Between the two batches a home may go and come back. The winner's home brings the winner with the
+%% version that others may have read. The loser's home brings the loser, and there is a clash again;
+%% or its shard was kept, and it finds in the snapshot that another process has the name: then it
+%% tells its process.
 %%
-%% A coordinator that takes over asks for what is not decided yet, and settles what is.
+%% A new coordinator asks the resolver where nothing is decided yet, and settles what is decided.
 
 -include("sderl_core.hrl").
 
@@ -44,8 +44,8 @@ both_live(?ROW_AT(HomeA), ?ROW_AT(HomeB), #s{d = #d{view = V}}) ->
     maps:get(HomeA, V, none) =:= live andalso maps:get(HomeB, V, none) =:= live.
 
 -doc """
-A resolver has decided. A coordinator that is about to join another still holds its office: should
-nothing come of that, it goes on with what it asked for, and asks for none of it again.
+A resolver has decided. A coordinator that is about to join another one takes the decision, too: if
+it is not taken in, it goes on with it and does not ask the resolver again.
 """.
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
 resolved(Name, A, B, Keep, Fx, #s{self = Self, lead = Self, d = #d{clashes = Clashes},
@@ -58,7 +58,8 @@ resolved(Name, A, B, Keep, Fx, #s{self = Self, lead = Self, d = #d{clashes = Cla
 resolved(_, _, _, _, _, S) -> S.
 
 -doc """
-What can be ordered now, while both homes count: decisions, and what all have the decision of.
+What can be ordered now, as both homes count: decisions, and settlements where all members have the
+decision.
 """.
 -spec decisions(#s{}) -> #s{}.
 decisions(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
@@ -103,11 +104,11 @@ rows({A, B, _, _}) -> {A, B}.
 map_rows(Change, {A, B}) -> {Change(A), Change(B)};
 map_rows(Change, {A, B, Keep, Fx}) -> {Change(A), Change(B), Keep, Fx}.
 
--doc "Under what a row is kept whose name two others clash for: it waits until these are settled.".
+-doc "The key of a third row for a name that two rows clash for: it waits until they are settled.".
 -spec third(sderl_core:row()) -> term().
 third(?ROW(Name, _, Home, _, _)) -> {third, Name, Home}.
 
--doc "Whether a row's process waits beside another for the name, to have it when that goes.".
+-doc "Whether a row is the second one of a clash, which gets the name if the first one goes.".
 -spec is_beside(sderl_core:row(), #{term() => clash()}) -> boolean().
 is_beside(?ROW(Name, Pid, _, _, _) = Row, Clashes) ->
     Beside = [rows(Clash) || _ := Clash <- maps:with([Name, third(Row)], Clashes)],
@@ -119,7 +120,7 @@ rows_of(N, #s{d = D} = S) ->
     Pairs = [rows(Clash) || _ := Clash <- maps:iterator(own(N, D), ordered)],
     [latest(B, S) || {_, B} <- Pairs, sderl_row:home(B) =:= N].
 
--doc "A row of our shard, with the version of a decision that it won and that is not settled here.".
+-doc "A row of our shard, with its new version if it won a decision that is not settled here.".
 -spec latest(sderl_core:row(), #s{}) -> sderl_core:row().
 latest(Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
     Name = sderl_row:name(Row),
@@ -127,8 +128,7 @@ latest(Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
                 [Clash || #{Name := Clash} <- [Clashes, Before]]).
 
 -doc """
-A row, with the version of a decision that it won: the higher one of the two rows that were decided
-about, whichever has it.
+A row, with its new version if it won the decision: the higher version of the two rows.
 """.
 -spec won(sderl_core:row(), clash()) -> sderl_core:row().
 won(?ROW_OF(Pid) = Row, {Ours, Theirs, Pid, _}) ->
@@ -136,16 +136,16 @@ won(?ROW_OF(Pid) = Row, {Ours, Theirs, Pid, _}) ->
     sderl_row:with_version(lists:max(Versions), Row);
 won(Row, _) -> Row.
 
--doc "Of the effects of a decision, those that are this home's to run.".
+-doc "The effects of a decision that this home has to run.".
 -spec effects_for(node(), [term()], clash()) -> [term()].
 effects_for(N, Fx, Clash) ->
     Homes = homes(Clash),
     [F || F <- Fx, maps:get(affected(F), Homes, none) =:= N].
 
 -doc """
-Of the effects of a decision, the exits of processes that live on another node than their home, each
-with that home. It may go before it has a link to them: the coordinator, `N`, tells them, too.
-(Twice does no harm to who exits. A message would be there twice.)
+The exits, of the effects of a decision, for processes that live on another node than their home,
+each with that home. The home may go before it has a link to them, so the coordinator, `N`, sends
+the exit as well. (A second exit signal does no harm; a message would arrive twice.)
 """.
 -spec effects_outside(node(), [term()], clash()) -> [{node(), term()}].
 effects_outside(N, Fx, Clash) ->
@@ -173,8 +173,8 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
     end.
 
 -doc """
-A clash is settled: every member notes the exits of losers that live elsewhere, as another one may
-coordinate when a home that goes without having the batch is back.
+A clash is settled. Every member notes the exits of losers that do not live at their home: if a home
+goes without the batch, another member may be the coordinator when it comes back.
 """.
 -spec note_pending_exits(term(), [term()], #s{}) -> #s{}.
 note_pending_exits(Name, Fx, #s{self = Self, pending_exits = Exits,
@@ -184,7 +184,7 @@ note_pending_exits(Name, Fx, #s{self = Self, pending_exits = Exits,
         _ -> S
     end.
 
--doc "Of those that were noted before the last batch: a home that counts now has it, and tells.".
+-doc "Drops exits noted before the last batch, where the home counts: it has the batch and tells.".
 -spec forget_told([{node(), term()}], #s{}) -> #s{}.
 forget_told([], S) -> S;
 forget_told(Before, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
@@ -192,8 +192,9 @@ forget_told(Before, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
     S#s{pending_exits = Exits -- Told}.
 
 -doc """
-The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home
-that went without having the batch brings the loser back, to clash again: it is waited for.
+Sends the exit of a loser that does not live at its home, once all members have the batch that
+settled its clash. If the home went without the batch, it may bring the loser back, to clash again:
+the exit waits for that home.
 """.
 -spec tell_outside(node(), term(), #s{}) -> #s{}.
 tell_outside(Home, Effect, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
@@ -204,8 +205,8 @@ tell_outside(Home, Effect, #s{pending_exits = Exits, d = #d{view = V}} = S) ->
     end.
 
 -doc """
-That home is there again. In another life it knows nothing of the losers, and brings none: they hear
-what it would have told them.
+That home is back. In a new life it knows nothing of the losers and brings none, so they are sent
+the exits that it would have sent.
 """.
 -spec came_back(node(), IsEmpty :: boolean(), #s{}) -> #s{}.
 came_back(_, _, #s{pending_exits = []} = S) -> S;
@@ -220,9 +221,9 @@ came_back(N, IsEmpty, #s{pending_exits = Exits} = S0) ->
 %% ---------------------------------------------------------------- what was settled without us
 
 -doc """
-Clashes of this member's own names, in the log that its own copy of its shard is of. Where a
-snapshot was begun in whose log its process waits beside another, that clash: our table may have the
-other one by now.
+Clashes of this member's own names, in the log to which its own copy of its shard belongs. If a
+snapshot has begun, and our process is the second one of a clash in its log, that clash: our table
+may have the first one by now.
 """.
 -spec own(node(), #d{}) -> #{term() => clash()}.
 own(N, #d{clashes = Clashes, clashes_before = Before}) ->
@@ -242,15 +243,15 @@ own(N, #d{clashes = Clashes, clashes_before = Before}) ->
 overwritten(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
 overwritten(Rows, S) -> lost([sderl_row:name(Row) || Row <- Rows], Rows, S).
 
--doc "Our table is the snapshot's: who lost a name and has it not in there hears of it.".
+-doc "The snapshot is complete: processes that lost a name, and do not have it there, hear of it.".
 -spec caught_up([sderl_core:row()], #s{}) -> #s{}.
 caught_up(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
 caught_up(Own, #s{d = #d{clashes_before = Before}} = S0) ->
     #s{d = D} = S = lost(lists:sort(maps:keys(Before)), Own, S0),
     S#s{d = D#d{clashes_before = #{}}}.
 
-%% Of the names, those of which a decision was known here that was settled since. (Where the rows
-%% are still beside each other it was not, and who is in the table stands.)
+%% The names with a decision that was known here and has been settled since. (While the two rows are
+%% still beside each other it is not settled, and the row in the table counts.)
 lost(Names, Rows, #s{self = Self, d = #d{clashes = Clashes, clashes_before = Before} = D} = S0) ->
     Standing = #{sderl_row:pid(Row) => [] || Row <- Rows},
     Told = [{Name, F} || Name <- Names, #{Name := {_, _, _, Fx} = Clash} <- [Before],

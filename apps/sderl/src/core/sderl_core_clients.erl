@@ -14,9 +14,9 @@
 -import(sderl_core_state, [fx/2]).
 
 -doc """
-What a former process of this life left: the list that was out. It may have been sent, and its
-clients ask again. If it was out under another number before (`sderl_core_answer:leave_log/1`), it
-may have been decided as that since: what the answer denies may be so.
+The list that a former process of this life had out. It may have been sent, and its clients ask
+again. If it was out under another number before (`sderl_core_answer:leave_log/1`), it may have been
+decided under that number: what the answer denies may be so.
 """.
 -spec restore(undefined | {list_number(), [{term(), sderl_core:op()}]}, #s{}) -> #s{}.
 restore(undefined, S) -> S#s{clients = #clients{resend = true, in_doubt = [unknown]}};
@@ -31,8 +31,8 @@ restored(Number, List, InDoubt, S) ->
     end.
 
 -doc """
-Clients ask, one after the other: takes their operations off the head of a list of events. A step
-may have thousands of them, so the state changes once for all.
+Takes clients' operations off the head of a list of events. A step may have thousands of them, so
+the state is changed once for all.
 """.
 -spec ops([sderl_core:event() | start], #s{}) -> {[sderl_core:event() | start], #s{}}.
 ops([{op, _, _} | _] = Events, #s{quorum = #quorum{has = Has}, leaving = undefined} = S)
@@ -56,8 +56,8 @@ op(From, Op, #s{leaving = undefined, clients = #clients{queue = Queue} = Clients
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 
 -doc """
-A client that saw our predecessor die asks again under the same identity, maybe what we have
-answered meanwhile.
+A client that saw our predecessor die asks again under the same alias. Its operation may be answered
+already.
 """.
 -spec again(term(), sderl_core:op(), #s{}) -> #s{}.
 again(From, Op, #s{clients = #clients{deferred = Deferred, predecessor = Predecessor}} = S) ->
@@ -121,8 +121,8 @@ resend(#s{clients = #clients{out = undefined}} = S) -> S;
 resend(#s{clients = Clients} = S) -> S#s{clients = Clients#clients{resend = true}}.
 
 -doc """
-There is no majority, and nobody waits for it. What was never sent was not applied. What was sent
-may be in a batch that the majority goes on with.
+There is no majority, and clients do not wait for one. Operations that were never sent were not
+applied. A list that was sent may be in a batch that the majority goes on with.
 """.
 -spec let_go(#s{}) -> #s{}.
 let_go(#s{clients = Clients} = S) ->
@@ -134,14 +134,13 @@ let_go(#s{clients = Clients} = S) ->
         {_, List} -> {List, []}
     end,
     Waiting = Unsent ++ [{F, Op} || {_, F, Op} <- Deferred] ++ Queue,
-    %% Nobody waits for these; they are of processes that died, and have to be asked for.
+    %% No client waits for these (as removals of dead processes' names), but they have to be done.
     Own = [X || {none, _} = X <- Waiting ++ Sent],
-    %% This process may die in between. A list that was sent is forgotten when its clients have been
-    %% answered, or they would ask again what may have been applied; one that was not sent before
-    %% they are, or it would be sent.
+    %% This process may die in between. A list that was sent is forgotten after its clients are
+    %% answered: before, they would ask again for what may have been applied. A list that was not
+    %% sent is forgotten before they are answered, or a successor would send it.
     Told = fx({replies, [{F, unknown} || {F, _} <- Sent, F =/= none]}, S),
-    %% A successor of this process must find no list, not even one whose operations wait to be asked
-    %% again.
+    %% A successor of this process must find no list, not even one whose operations are deferred.
     Number = Before + 1,
     Left = fx({outbox, Number, []}, Told#s{clients = #clients{queue = Own,
                                                               number = Number,

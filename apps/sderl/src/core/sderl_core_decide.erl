@@ -27,10 +27,10 @@
     mod :: module(),
     store :: term(),
     view,
-    given = [],         % names that were free, asked for or removed all the same
-    got = [],           % processes that are given one
-    taken = [],         % names and processes that were found, and go
-    refused = [],       % what is refused for what was found
+    given = [],         % names that were free, and asked for or removed
+    got = [],           % processes that are given a name
+    taken = [],         % names and processes that were found and are removed
+    refused = [],       % names and processes for which operations are refused
     index = []          % what the index will be
 }).
 
@@ -49,7 +49,7 @@ batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
 batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unknown} = Office,
                      d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes])),
-    %% A member that went again before this was ordered gets no names brought home.
+    %% A member that went again before this was ordered does not get its names home.
     Live = [N || N <- lists:usort(lists:append([Ns || #change_view{live = Ns} <- Changes])),
                  maps:get(N, D#d.view, none) =:= live],
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
@@ -64,10 +64,9 @@ batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unkno
 
 %% ---------------------------------------------------------------- the common case
 
-%% Registrations and removals none of which changes what another finds need no overlay: each is
-%% decided against the table alone. Whether that was so is seen at the end, at once (`is_plain`); if
-%% not, or if there is anything else among the operations, the batch is decided again with the
-%% overlay.
+%% Registrations and removals that do not depend on each other need no overlay: each is decided
+%% against the table alone. Whether they did not is checked once, at the end (`is_plain`). If they
+%% did, or if there are other operations, the batch is decided again with the overlay.
 plain([?LIST(O, Sid, R, Ops) | Lists], P0, Items) ->
     case plain_ops(Ops, O, P0, [], true) of
         {As, P} -> plain(Lists, P, [decided_list(O, Sid, R, Ops, As) | Items]);
@@ -129,7 +128,7 @@ overlaid(Mod, Store, #s{office = #office{requests = Reqs0, held = Held} = Office
     {lists:reverse(Items, lists:reverse(Last)), maps:to_list(C#c.pids), left(Last, D),
      S#s{office = Office#office{requests = [], held = maps:merge(Held, Waiting)}}}.
 
-%% Whom this batch removes: told once it is committed.
+%% The members that this batch removes are told so once it is committed.
 left([], _) -> [];
 left(Last, #d{mem = Mem}) ->
     case lists:member(delete, Last) of
@@ -140,8 +139,8 @@ left(Last, #d{mem = Mem}) ->
 %% ---------------------------------------------------------------- changes of the component
 
 special(#change_view{}, Acc) -> Acc;
-%% Names of pids on nodes that left have their home on a coordinator (rule 15), and a new one takes
-%% over from one that left itself.
+%% The home of names of pids on nodes that left is a coordinator (rule 15). If that one leaves, the
+%% new coordinator becomes their home.
 special(rehome, {Items, #c{mem = Mem} = C, S}) ->
     case sderl_membership:removed(Mem) of
         [] -> {Items, C, S};
@@ -173,7 +172,7 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
     case sderl_membership:is_member(N, Mem) of
         false -> {Items, C0, S0};
         true ->
-            %% The first piece takes away what our log had of this home.
+            %% The first piece removes the rows that our log had of this home.
             First = K =:= 1,
             {Left, C1} = case First of
                 true -> left_clashes([N], drop_home(N, C0));
@@ -195,9 +194,9 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
             {found(C3, C4) ++ [Item | Disowned] ++ Left ++ Items,
              C4#c{then = [{brought, N, Id, Last} | C4#c.then]}, S}
     end;
-%% The names of those that were removed have their home with a coordinator. Who does not know of its
-%% removal may unregister them alone: they go, like those of a member that is set aside as it is
-%% removed.
+%% The home of removed members' names is a coordinator. A member that does not know of its removal
+%% may unregister such names by itself, so they are dropped, like those of a member that is removed
+%% while it is set aside.
 special(#forsake{nodes = Nodes}, {Items, #c{mod = Mod, store = Store, mem = Mem} = C0, S}) ->
     Out = [N || N <- Nodes, not sderl_membership:is_member(N, Mem)],
     Theirs = fun(?ROW_OF_AT(Pid, Home)) ->
@@ -231,7 +230,7 @@ special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0
                 false ->
                     case at_home(B, C0) of
                         B -> settled(Name, Clash, {Items, C0, S});
-                        %% Its node has come to count: it is settled when that has this.
+                        %% The node of the process counts now: settled when it has this batch.
                         AtHome ->
                             Moved = #{Name => {A, AtHome, Keep, Fx}},
                             {[#clashes{clashes = Moved} | Items],
@@ -263,10 +262,11 @@ placed(N, {last, Place, none}, #c{view = V, sessions = Sessions} = C) ->
 placed(N, {last, Place, Session}, #c{view = V, sessions = Sessions} = C) ->
     C#c{view = V#{N => Place}, sessions = Sessions#{N => Session}}.
 
-%% Names of processes on a node that left the group are at home with a coordinator. A node that was
-%% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
-%% since that node became a member as it was when it was removed. But of an epoch that it was not
-%% in, of which the version of a clash may be, it does not know.
+%% Whether the joiner may bring this row. The home of names of processes on a node that left the
+%% group is a coordinator. A node that was removed on the joiner's side alone speaks for itself: of
+%% a name registered since that node became a member the joiner has an old state, from when it
+%% removed the node. But the node knows nothing of epochs that it was not in, and the version that a
+%% clash has decided may be of such an epoch.
 speaks(N, ?ROW(_, Pid, _, {Epoch, _}, _) = Row, C, D) ->
     node(Pid) =:= N orelse is_older(Row, C) orelse not may_know(node(Pid), Epoch, C, D).
 
@@ -278,8 +278,8 @@ is_older(?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions
         _ -> true
     end.
 
-%% Whether a member may have been in that epoch: one of this log, or not above that of the log that
-%% it came from.
+%% Whether a member may have been in that epoch: it is of this log, or not above the epoch of the
+%% log that the member came from.
 may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History,
                                     elsewhere_until = Until}) ->
     case V of
@@ -288,10 +288,10 @@ may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History,
         _ -> Epoch =:= Lineage orelse lists:keymember(Epoch, 1, History)
     end.
 
-%% The same where our own log has such names of the member that brings its shard: it was removed
-%% here, or on the side of another that came first. The last piece says since when it is a member.
-%% It can say nothing of epochs after that of its own log. And a process of its own has the name
-%% that it says.
+%% The same for rows that our own log has of processes of the member that brings its shard: it was
+%% removed here, or by a component that merged with ours before. Its last piece says since when it
+%% is a member. It knows nothing of epochs after that of its own log, and it does know the names of
+%% its own processes.
 disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
     {Stale, Known} = case Last of
@@ -307,7 +307,7 @@ disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
                      Row <- held(Other, C0), Elsewhere(Row)],
     take_out(Stale, Known, Others, C0).
 
-%% Rows that are no more: of the known names and of those beside another in a clash, the stale ones.
+%% Removes stale rows, from the table and from clashes.
 take_out(Stale, Known, Others, #c{clashes = Clashes} = C0) ->
     Held = [Row || Name <- Known, Row <- held(Name, C0), Stale(Row)],
     Beside = [{Name, Clash} || Name := Clash <- maps:iterator(Clashes, ordered),
@@ -335,15 +335,15 @@ disowned(Row, {Items, #c{clashes = Clashes} = C0}) ->
 
 held(Name, C) -> [Row || Row <- [kept(Name, C)], Row =/= none].
 
-%% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
-%% both sides hold for different processes is a clash (rule 18).
+%% The union by home (rule 15): a member decides about its own rows; only a name that both sides
+%% give to different processes is a clash (rule 18).
 shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
     Row = latest(Row0, name(Name, C)),
     Beside = sderl_core_clash:is_beside(Row, Clashes),
     case kept(Name, C) of
         ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        %% Its home has the row in its table, and beside another in a clash of the log that it left.
-        %% Should our row have gone since, theirs has the name when that clash is settled.
+        %% It is the second row of a clash here already: its home brought it before, and left this
+        %% log. If our row has gone since, theirs gets the name when that clash is settled.
         _ when Beside -> {Kept, C, S};
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
@@ -361,8 +361,8 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
              sderl_core_state:event(name_clash, Told, S)}
     end.
 
-%% The process of a clash hears of it from its own node, where that counts, whatever becomes of the
-%% member that brought its name.
+%% A process of a clash is told by its own node if that counts, whatever becomes of the member that
+%% brought its name.
 at_home(?ROW_OF(Pid) = Row, #c{view = V}) when map_get(node(Pid), V) =:= live ->
     sderl_row:with_home(node(Pid), Row);
 at_home(Row, _) -> Row.

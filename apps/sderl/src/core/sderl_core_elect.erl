@@ -3,11 +3,11 @@
 -moduledoc false.
 %% Chooses the coordinator: takeover and handing over.
 %%
-%% Takeover: the live member that is linked and stands first (the last coordinator, where only its
-%% process was another, or the lowest-named) asks every other one to promise a higher epoch
-%% (`collect`). Who still follows a living coordinator says no; who promised answers with its
-%% position and last batch. The candidate brings everyone to the longest log (`lead`) and that
-%% counts as a batch in flight: it is committed when all have it. Members that are linked but silent
+%% Takeover: the first of the live members that are linked (the last coordinator, if only its
+%% process is a new one, otherwise the lowest-named) asks all others to promise a higher epoch
+%% (`collect`). A member that still follows a living coordinator refuses; the others answer with
+%% their position and last batch. The candidate brings all to the longest log (`lead`), whose last
+%% batch counts as in flight: it is committed when all have it. Members that are linked but silent
 %% are set aside and keep their names; members whose link is gone lose theirs.
 
 -include("sderl_core.hrl").
@@ -40,7 +40,7 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
          tick_ms = T, aside_ms = A} = S) ->
     Here = [N || N := _ <- V, present(N, S), N =/= Suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
-    %% A table that is not whole may lead nobody; alone it serves what it has.
+    %% A member whose table is not whole may not lead; if it is alone it serves what it has.
     Can = sderl_core_role:in_order(
         case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end, S
     ),
@@ -53,7 +53,7 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
             Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Can)),
             Late = case Syncing of
                 false -> lists:member(Self, Can) andalso Now - At > T * (1 + Rank);
-                %% The members with a whole table are gone, and all others are in our situation.
+                %% The members with a whole table are gone; the tables of all others are like ours.
                 true -> Live =:= [] andalso Now - At > 2 * A
             end,
             case Late of
@@ -63,10 +63,11 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
     end;
 elect(S) -> S.
 
-%% Rule 9. Members that are linked and have not said hello (our process is a new one, or theirs
-%% is) may follow a living coordinator; a coordinator that said hello calls us in, and so does a
-%% candidate that has our promise: for a while we wait. Not for one that has just booted, and waits
-%% for us: the epoch that it leads is below our log.
+%% Rule 9. Whether we wait for others, for a while, before we stand for election. A linked member
+%% that has not said hello (its process, or ours, is a new one) may follow a living coordinator; a
+%% coordinator that said hello will call us in, and so will a candidate that has our promise. We do
+%% not wait for a node that has just booted and waits for us: the epoch that it leads is below our
+%% log.
 expected(#s{now = Now, election = #election{orphan_since = At},
             aside_ms = A})
   when Now - At > A -> false;
@@ -122,9 +123,9 @@ collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lea
             send(N, {joined, E, S#s.num, S#s.last}, S1)
     end.
 
-%% It is in another component by now, or holds no whole table: it has no part in this takeover. And
-%% if it follows a higher one, we should too rather than take over (rule 9). A higher one that has
-%% no coordinator may be choosing one: a candidate of a minority waits to hear from that.
+%% The member is in another component by now, or its table is not whole: it has no part in this
+%% takeover. If its component is a higher one, we should join it rather than take over (rule 9). If
+%% that one has no coordinator it may be choosing one: a candidate of a minority waits for that.
 -spec apart(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
 apart(E, Lin, L, N,
       #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
@@ -144,7 +145,8 @@ joined(E, Num, Items, N, #s{mode = available, role = candidate,
     maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = J#{N => {Num, Items}}}});
 joined(_, _, _, _, S) -> S.
 
-%% Somebody still follows a coordinator, or promised a higher epoch: back, and again a little later.
+%% A member still follows a coordinator, or has promised a higher epoch: this candidate withdraws,
+%% and tries again a little later.
 -spec nack(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
 nack(E, Theirs, L, N, #s{role = candidate, cand = #cand{epoch = E}} = S0) ->
     #s{now = Now, tick_ms = Tick, aside_ms = A,
@@ -169,8 +171,9 @@ nack(E, Theirs, L, N, #s{role = candidate, cand = #cand{epoch = E}} = S0) ->
     end;
 nack(_, _, _, _, S) -> S.
 
-%% Nobody sees more than that coordinator, or the role would have gone there by now: we are in no
-%% star. We go on as a component of our own, without those who are in it.
+%% No member sees more than the coordinator that we cannot reach, or it would have been given the
+%% role by now. We go on as a component of our own, without the members that follow that
+%% coordinator.
 secede(#s{self = Self, num = Num, last = Last, cand = C} = S) ->
     finish(S#s{cand = C#cand{wait = [], joined = #{Self => {Num, Last}}, alone = true}}).
 
@@ -178,11 +181,11 @@ secede(#s{self = Self, num = Num, last = Last, cand = C} = S) ->
 maybe_finish(#s{role = candidate, cand = #cand{wait = []}} = S) -> finish(S);
 maybe_finish(S) -> S.
 
-%% Silence over a live link splits no group (rule 9): those that are linked and did not answer may
-%% be led by the coordinator whose messages do not come through, or choose another. A candidate goes
-%% on with more than half of the members that it is linked to; with half where no coordinator can be
-%% among the others and it has the lowest-named of them; with fewer only after a time in which those
-%% others, if they are well, have been heard.
+%% Silence over a live link splits no group (rule 9): linked members that did not answer may be led
+%% by the coordinator whose messages do not come through, or be choosing another. A candidate goes
+%% on with more than half of the members that it is linked to; with half of them if no coordinator
+%% can be among the others and the lowest-named member is on its side; with fewer only after a time
+%% in which the others, if they are well, would have been heard.
 -spec finish(#s{}) -> #s{}.
 finish(#s{mode = majority} = S) -> sderl_core_ballot:finish(S);
 finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now} = S) ->
@@ -190,7 +193,7 @@ finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now
     case is_outnumbered(S) andalso Now - Since =< lone_ms(S) of
         false -> take_over(S#s{election = Election#election{outnumbered_since = undefined}});
         true ->
-            %% Members that promised learn of it as of any takeover that came to nothing.
+            %% Members that promised find out as with any takeover that fails.
             #s{tick_ms = T, cand = #cand{epoch = {Counter, _}}} = S,
             fx({wake, T}, sderl_core_role:withdraw(S#s{highest = Counter,
                                        election = Election#election{outnumbered_since = Since}}))
@@ -214,13 +217,13 @@ is_outnumbered(#s{cand = Candidate, self = Self} = S) ->
 
 take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     Max = lists:max([N || _ := {N, _} <- J]),
-    %% A member that got there by a snapshot has the rows of the last batch, but not the batch, so
-    %% it cannot send the batch to those that lack it.
+    %% A member that got the last batch within a snapshot has its rows, but not the batch to send to
+    %% members that lack it.
     {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
     Useless = Items =:= [] orelse sderl_core_view:drops(Self, Items),
     case Max > Mine + 1 orelse (Max > Mine andalso Useless) of
         true ->
-            %% We were set aside, or let go, without knowing: the one with the longest log leads.
+            %% We were set aside or dropped without knowing: the member with the longest log leads.
             send(Best, {handover, D#d.lineage}, sderl_core_role:withdraw(S0));
         false ->
             S1 = case Max > Mine of
@@ -234,7 +237,8 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
 
 %% ---------------------------------------------------------------- partial cuts (rule 11)
 
-%% A member that lost its coordinator reached another that did not, which passes the word on.
+%% A member that lost its coordinator reports it to a member that still sees it, which passes the
+%% report on.
 -spec lost_report(epoch(), node(), node(), #s{}) -> #s{}.
 lost_report(E, Who, _N, #s{role = follower, lead = L, d = #d{lineage = E}} = S) ->
     send(L, {lost, E, Who}, S);
@@ -253,12 +257,12 @@ lost_report(E, Who, _N,
     end;
 lost_report(_, _, _, S) -> S.
 
-%% For a while we do not stand for election ourselves: its request may be slow on one link only.
+%% For a while we do not stand ourselves: the new candidate's request may be slow on one link only.
 hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}, election = Election} = S) ->
     Later = Election#election{not_before = Now + 2 * T},
     sderl_core_role:step_down(send(To, {handover, E}, S#s{election = Later})).
 
-%% The coordinator agreed that we see more than it does.
+%% The coordinator hands its role to us: we see more members than it does.
 -spec handover(epoch(), node(), #s{}) -> #s{}.
 handover(E, _N, #s{role = R, mode = Mode, d = #d{lineage = E, syncing = Syncing}} = S)
   when (R =:= follower orelse R =:= orphan) andalso (not Syncing orelse Mode =:= majority) ->
@@ -266,9 +270,9 @@ handover(E, _N, #s{role = R, mode = Mode, d = #d{lineage = E, syncing = Syncing}
 handover(_, _, S) -> S.
 
 -doc """
-Members that were set aside, are linked, and have said nothing for long. They count where it is
-asked whether more are silent than not: otherwise one after the other could be set aside, until one
-is left.
+Members that were set aside, are linked, and have been silent for long. They count as silent when
+the silent members are compared with the others: otherwise one after the other could be set aside,
+until one is left.
 """.
 -spec hung_aside(#s{}) -> [node()].
 hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms = T,
@@ -277,8 +281,8 @@ hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms =
           case Peers of #{N := #peer{heard = At}} -> Now - At > A + 2 * T; _ -> true end].
 
 -doc """
-So long a minority of members that are linked waits for the others, in milliseconds: in it the
-others have given up a coordinator that they do not hear, chosen another, and told us.
+How long a minority of the linked members waits for the others, in milliseconds: long enough for the
+others to give up a coordinator that they do not hear, elect another, and announce it to us.
 """.
 -spec lone_ms(#s{}) -> pos_integer().
 lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
@@ -286,7 +290,7 @@ lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 -doc "Nobody took this member in.".
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = joining, lead = Self, self = Self, joining = Joining} = S) ->
-    %% If our shard was brought, our own list that waits here was sent under another number since.
+    %% If our shard was brought, our own list here has been sent under another number since.
     Coordinator = S#s{role = coord, joining = Joining#joining{to = undefined}},
     sderl_core_write:reorder(sderl_core_clients:resend(Coordinator));
 resume(#s{role = joining, joining = Joining} = S) ->
@@ -294,8 +298,8 @@ resume(#s{role = joining, joining = Joining} = S) ->
 resume(S) -> S.
 
 -doc """
-The coordinator that this member joins is gone, or does not take it in: before anything is decided
-here, it goes to another that called it meanwhile. To that one the same may have happened just now.
+The coordinator that this member joins is gone, or does not take it in. Before anything is decided
+here, the member goes to another coordinator that called it meanwhile; that one may be gone as well.
 """.
 -spec resume_elsewhere(#s{}) -> #s{}.
 resume_elsewhere(#s{joining = #joining{to = {To, _, _}}} = S0) ->

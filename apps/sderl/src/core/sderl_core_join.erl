@@ -11,9 +11,9 @@
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 
--doc "A coordinator of a higher epoch is there: this component, or this orphan, goes to it.".
+-doc "A coordinator of a higher epoch was found: this component, or this orphan, joins it.".
 -spec give_up(node(), epoch(), #s{}) -> #s{}.
-%% In a majority group each member goes by itself, and what is not committed in its log is dropped.
+%% In a majority group each member goes by itself and drops what is not committed in its log.
 give_up(A, E, #s{mode = majority, role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
     give_up(A, E, sderl_core_role:step_down(S));
 give_up(A, E, #s{mode = majority, role = orphan} = S) ->
@@ -29,21 +29,21 @@ give_up(A, E, #s{role = coord, office = #office{flight = Flight}, d = #d{lineage
         undefined -> disband(S);
         #flight{wait = Wait} ->
             case lists:member(A, Wait) of
-                %% It led on without our batch, which no coordinator will have all acknowledge.
+                %% It went on without our batch, so not all members will acknowledge that any more.
                 true -> give_up(A, E, sderl_core_role:step_down(S0));
-                %% The component is disbanded when the batch has landed.
+                %% The component is disbanded when the batch is committed.
                 false -> S
             end
     end;
 give_up(A, E, #s{role = orphan} = S) -> send_join(A, E, S#s{role = joining});
 give_up(_, _, S) -> S.
 
-%% Members that offered themselves to this coordinator go there too.
+%% Members that asked this coordinator to take them in are sent there, too.
 send_offers_on(A, E, #s{office = #office{offers = Offers} = Office} = S) ->
     S1 = S#s{office = Office#office{offers = #{}}},
     lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S1, lists:delete(A, maps:keys(Offers))).
 
--doc "The coordinator of that epoch is the one that this member joins, and is asked when it may.".
+-doc "This member will join the coordinator of that epoch, and asks it later.".
 -spec join_next(node(), epoch(), #s{}) -> #s{}.
 join_next(A, E, #s{now = Now, joining = Joining} = S) ->
     S#s{joining = Joining#joining{to = {A, E, Now}}}.
@@ -53,8 +53,8 @@ join_next(A, E, #s{now = Now, joining = Joining} = S) ->
 disband(#s{role = joining, self = Self, lead = Self, joining = #joining{to = {A, E, _}},
            d = #d{view = V}} = S) ->
     case [N || N := _ <- V, N =/= Self, N =/= A, present(N, S)] of
-        %% A component of one stays what it is until it is taken in: one that boots keeps its
-        %% lowest epoch, should nothing come of it.
+        %% A component of one stays what it is until it is taken in: a node that boots keeps its
+        %% lowest epoch if it is not.
         [] -> send_join(S);
         Others ->
             S1 = lists:foldl(fun(N, X) -> send(N, {follow, A, E}, X) end, S, Others),
@@ -71,10 +71,10 @@ send_join(#s{joining = #joining{to = {A, _, _}}} = S) ->
     send(A, {join, E, Num}, S).
 
 -doc """
-How much of our log another one has to cover: of a log that we led ourselves, what was committed.
-The tail that not all acknowledged was answered to nobody, and is decided anew (rule 9). Unless it
-settled a clash: processes have heard of that. Or clients of a node are answered before: what it
-made of our own shard is so.
+How much of our log another log has to cover. Of a log that we coordinated ourselves, that is the
+committed part: the tail that not all acknowledged was answered to nobody, and is decided anew (rule
+9). The tail does count if it settled a clash, because processes have been told, or with `answer =>
+applied`, because our clients have been answered.
 """.
 -spec position(#s{}) -> position().
 position(#s{self = Self, answer = committed, committed = C, d = #d{lineage = {_, Self} = E}} = S)
@@ -100,7 +100,7 @@ bring(E, {Id, K}, N, #s{role = joining,
                                                              to = {N, E, Now}}});
 bring(_, _, _, S) -> S.
 
--doc "A piece of our shard was read. The last one has our session, and rows that no table holds.".
+-doc "A piece of our shard was read. The last one has our session, and our rows in clashes.".
 -spec shard_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
 shard_read(N, K, Rows, Last, #s{role = joining,
                                 joining = #joining{to = {N, E, _}, bringing = {E, Id, K}}} = S) ->
@@ -116,15 +116,15 @@ shard_read(N, K, Rows, Last, #s{role = joining,
             Clashing = sderl_core_clash:rows_of(Self, Left),
             send(N, {shard, E, Piece, Own ++ Clashing, {last, Session}}, Left)
     end;
-%% Asked anew in the same step: what was read for the question before is of no use, and the reading
-%% that is open is the one for this.
+%% The coordinator asked anew in the same step: this piece is of the earlier reading and of no use,
+%% as another reading is open now.
 shard_read(N, _, _, _, #s{role = joining,
                           joining = #joining{to = {N, E, _}, bringing = {E, _, _}}} = S) -> S;
 shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
-%% Of a log that we led ourselves, a row that its tail made for a process of a member that it
-%% removes, and gave to us. That member speaks for itself: it may ask for the same where it is, and
-%% hear another answer.
+%% A row in the uncommitted tail of a log that we coordinated ourselves, for a process of a member
+%% that the tail removes and whose names came to us. That member speaks for itself: it may ask for
+%% the same in another component, and get another answer.
 is_void(?ROW(_, Pid, _, {E, Seq}, _),
         #s{self = Self, num = Num, committed = C, last = Last, d = #d{lineage = {_, Self} = E}})
   when C < Num ->
@@ -133,17 +133,17 @@ is_void(?ROW(_, Pid, _, {E, Seq}, _),
 is_void(_, _) -> false.
 
 -doc """
-Whether a log, of this epoch, history and view, has everything that a member at a position of its
-own log has, and the shard of that member as it is: the log grew out of the member's, which did not
-go on without us, or the member brought its shard when it was there.
+Whether a log, with this epoch, history and view, has everything that a member has at a position of
+its own log, and the member's shard as it is. That is so if this log continues the member's log and
+has not dropped the member, or if the member brought its shard to it and has not gone on without it.
 """.
 -spec covered(node(), position(), #d{}) -> boolean().
 covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
     case V of
         #{M := {partial, _}} -> false;
         #{M := {Lineage, At}} when Num =< At -> true;
-        %% It brought its shard from there, or was set aside, and what it has of that log since may
-        %% come from another coordinator than those that this log had: this is not what it brought.
+        %% It brought its shard from that log, or was set aside in it. What it has of that log since
+        %% may come from a coordinator that this log does not know, and is not what it brought.
         #{M := {Lineage, _}} when Lineage =/= E -> false;
         #{M := _} -> Lineage =:= E orelse ended_after(Lineage, Num, H);
         %% Its names went with it.

@@ -9,8 +9,8 @@
 
 -import(sderl_core_state, [fx/2, send/3, event/3]).
 
-%% The first process of a node's life in this group is a component of its own, at the epoch it
-%% came with: lowest for one that boots or joins, so that whatever runs already absorbs it.
+%% The first process of a node's life in this group is a component of its own, with the epoch that
+%% it was given: a low one if the node boots or joins, so that any running component takes it in.
 -spec alone(#s{}) -> #s{}.
 alone(#s{self = Self} = S) ->
     S1 = fx({index, build}, S#s{role = coord, lead = Self}),
@@ -23,12 +23,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     #s{self = Self, now = Now, d = D, joining = Joining, office = Office} = S0,
     #d{view = V, mem = Mem, lineage = Old, history = H} = D,
     Majority = S0#s.mode =:= majority,
-    %% In a majority group nobody with an incomplete table leads while any member has a whole one.
+    %% In a majority group no member with an incomplete table leads while another has a whole one.
     Syncing = D#d.syncing andalso not Majority,
     Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse is_lost(N, S0)],
     Place = fun
-        %% It brings its shard, of which our log has not all. It may lack the last batch, which
-        %% began that.
+        %% It is bringing its shard, and our log does not have all of it. It may lack the last
+        %% batch, which has the first piece.
         (_, {partial, _} = At) -> At;
         (N, At) ->
             case lists:member(N, Joined) of
@@ -41,7 +41,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         false ->
             {maps:map(Place, maps:without(Lost, (unplaced(S0))#{Self => live})),
              lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
-        %% We have neither all of that log nor all names of any member but ourselves.
+        %% Our table is not whole: only our own names are complete.
         true -> {#{Self => live}, [], sderl_core_clash:own(Self, D)}
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
@@ -52,23 +52,22 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
               cand = undefined,
               election = sderl_core_role:elected(S0#s.election),
               office = Office#office{unknown_answers = Unknown},
-              %% These rows came with a snapshot that ended early: they belong to no log that goes
-              %% on.
+              %% These rows came with a snapshot that ended early: no log goes on with them.
               joining = Joining#joining{session = undefined, shard = []},
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
                       recovered = false, clashes = Clashes, clashes_before = #{}}},
     Info = (sderl_core_role:lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
-    %% If we leave by that batch, all members must know that it is committed, to choose another
-    %% coordinator.
+    %% If we leave by that batch, all members must know that it is committed, so that they elect
+    %% another coordinator.
     Flight = #flight{num = Max,
                      wait = Others,
                      since = Now,
                      then = [{left, [Self]} || S0#s.leaving =/= undefined],
                      origins = origins(Items, S0)},
-    %% An incomplete table may have names of the log before, whose home was removed in the log that
-    %% the snapshot was bringing. What became of them we do not know. They are not names of
-    %% processes outside the group.
+    %% An incomplete table may still have names of the former log whose home was removed in the log
+    %% of the snapshot. They are dropped, as we do not know what became of them; they are not names
+    %% of processes outside the group.
     Homes = case Syncing of true -> maps:keys(Mem); false -> sderl_membership:members(Mem) end,
     %% A component drops names whose home left (rule 15), including departures that the last
     %% coordinator saw but died before ordering.
@@ -81,25 +80,25 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     S6 = sderl_core_write:reorder(sderl_core_view:waiters(sderl_core_clients:resend(S5))),
     case S0#s.leaving of
         undefined -> S6;
-        %% When a majority has the batch by which it goes, which it leads them to.
+        %% It leaves when a majority has the batch that removes it.
         _ when Majority -> S6;
         Why -> sderl_core_answer:leave(Why, S6)
     end.
 
-%% Members whose answers wait until the last batch of the log is committed. Where that batch came
-%% with a snapshot nobody knows whose lists it has; a majority may lack it.
+%% Members whose answers wait until the last batch of the log is committed. If that batch came with
+%% a snapshot, its lists are not known, and a majority may lack it: then all members.
 origins([], #s{mode = majority, sessions = Sessions}) -> maps:keys(Sessions);
 origins(Items, _) -> sderl_core_write:origins(Items).
 
-%% Its link broke, or its library said that it stops. A link that came since is one to the same life
-%% of that node only if somebody says so: to another one, which may run another group of this name,
-%% or no library at all, nobody would order that the names of the former one go.
+%% Whether the names of this member go: its link broke, or its library said that it stops. A link
+%% that came up since counts only after a hello: the node may have restarted, and may run another
+%% group of this name, or no library, and then nobody else would drop the names of its former life.
 is_lost(N, #s{linked = Linked, broken = Broken}) ->
     maps:get(N, Linked, mute) =:= mute orelse is_map_key(N, Broken).
 
-%% In a majority group names go by an ordered change only (rule 34). A member that no place is known
-%% of, because a change was seen and never ordered or it was removed and added again, gets one, and
-%% its lease begins. A former coordinator that was removed as it led has none.
+%% In a majority group names go by an ordered change only (rule 34). A member without a place in the
+%% view, because a change of the view was not ordered, or because it was removed and added again,
+%% gets one, and its lease begins. A former coordinator that was removed while it led has none.
 unplaced(#s{mode = available, d = #d{view = V}}) -> V;
 unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
     Members = sderl_membership:members(Mem),
@@ -143,8 +142,8 @@ led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     end.
 
 -doc """
-Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that
-came after it brought none.
+Whether, at this number, the logs of two epochs are the same but for the last batch: no batch was
+ordered in the epochs after the first.
 """.
 -spec is_of_log(epoch(), epoch(), non_neg_integer(), [position()]) -> boolean().
 is_of_log(Lineage, Lineage, _, _) -> true;

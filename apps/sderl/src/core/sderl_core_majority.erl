@@ -16,9 +16,8 @@ tick(#s{mode = available} = S) -> S;
 tick(#s{unconfirmed = [_ | _]} = S) -> S;
 tick(S) -> watch(free_names(hold_office(S))).
 
-%% A coordinator that hears less than a majority is none any more, nor one that hears them and
-%% cannot make them count. Who makes a new group waits for the others instead: nobody else can lead
-%% it.
+%% A coordinator resigns if it hears less than a majority, or hears them and cannot make them count.
+%% The founder of a new group waits for the others instead: nobody else can lead it.
 hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}} = S) ->
     #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers,
        quorum = #quorum{had_at = At, leads_since = Since}} = S,
@@ -31,13 +30,13 @@ hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}}
     end;
 hold_office(S) -> S.
 
-%% A large table takes as long as it takes: whoever leads next would begin its snapshots anew. (One
-%% that stops moving is given up, and one that was just begun may be begun for the last time again
-%% and again.)
+%% A snapshot of a large table may take long, and the next coordinator would begin it anew, so a
+%% coordinator whose snapshots proceed stays. (A snapshot that stops proceeding is given up; one
+%% that has just begun does not count, or it could be begun again and again.)
 learns(#s{office = #office{snapshots = Snapshots}}) ->
     lists:any(fun(#sync{chunk = Chunk}) -> Chunk > 1 end, maps:values(Snapshots)).
 
-%% Its followers need not wait until they miss its heartbeats.
+%% The followers are told, so they need not wait until they miss heartbeats.
 resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
     S = event(coordinator_changed, #{old => Self, reason => no_majority}, S0),
     Told = lists:foldl(fun(N, X) -> send(N, {not_lead, E}, X) end, S, maps:keys(Peers)),
@@ -68,7 +67,7 @@ slow(#s{office = #office{flight = #flight{wait = [_ | _] = Wait, since = At}}, n
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
     View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
     case View =:= V orelse sderl_core_quorum:decides(S#s{d = (S#s.d)#d{view = View}}) of
-        %% Members that the batch removed may have gone without a word.
+        %% Members that the batch removed may have left without telling us.
         true when View =:= V -> sderl_core_write:reorder(S);
         true -> sderl_core_write:reorder(sderl_core_view:change_view(View, [], S));
         false -> S
@@ -83,8 +82,8 @@ watch(#s{now = Now, quorum = #quorum{had_at = At, has = Is} = Quorum} = S) ->
         false -> S
     end.
 
-%% An empty member has no coordinator before it may join one (`may_join`), and no names that it
-%% could believe in.
+%% An empty member has no coordinator before it may join one (`may_join`), and no names that anybody
+%% could rely on.
 patience(#s{aside_ms = A, tick_ms = T} = S) ->
     case sderl_core_quorum:is_empty(S) of
         true -> 2 * A + 2 * T;
@@ -98,7 +97,7 @@ lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0
     S3 = fx({majority, lost}, S2),
     case S3#s.leaving of
         undefined -> S3;
-        %% Nobody is left to say that it was ordered.
+        %% No member is left that could tell us that our removal is committed.
         Why ->
             case sderl_core_quorum:may_go(S3) of
                 true -> sderl_core_answer:left_out(Why, S3);

@@ -4,18 +4,18 @@
 %% Components that become one.
 %%
 %% A member's *shard* is its rows (the names whose home it is), its session (number and answers of
-%% its last list of operations) and its position in the log. Rows and session live and die
-%% together, and a member's own copy of its shard is the newest that anybody was answered about
-%% (`sderl_core_answer` says why). So every member speaks for itself, and for nobody else:
+%% its last list of operations) and its position in the log. Rows and session change together, and
+%% no client was ever answered about a newer state of the shard than the member's own copy
+%% (`sderl_core_answer` says why). So every member speaks for itself, and for no other:
 %%
-%% The lower coordinator lets its batch land, tells its followers to go (`follow`), and is one no
-%% more. It and each of them asks the higher coordinator to be taken in (`join`). Where that one's
-%% log covers the member's own, its copy of the shard is right and a snapshot brings the member up
-%% to date. Otherwise it asks for the shard (`bring`), in pieces, and orders each piece before it
-%% asks for the next; then comes the snapshot.
+%% The lower coordinator waits until its batch is committed, tells its followers to go (`follow`),
+%% and stops coordinating. Each of them asks the higher coordinator to be taken in (`join`). If that
+%% one's log covers the member's own, its copy of the shard is right, and a snapshot brings the
+%% member up to date. Otherwise it asks for the shard (`bring`), in pieces, and orders each piece
+%% before it asks for the next; then the snapshot follows.
 %%
-%% Nothing waits in place. A joining member that nobody takes in is an orphan of its old log after
-%% a while, or goes on alone where it was alone; the next heartbeat starts again.
+%% Nothing waits for ever. A joining member that nobody takes in becomes an orphan of its old log
+%% after a while, or goes on alone if it was alone; the next heartbeat starts the merge again.
 
 -include("sderl_core.hrl").
 
@@ -72,7 +72,7 @@ shard(E, {Id, K}, Rows, End, N, #s{role = coord, d = #d{lineage = E}} = S) ->
     end;
 shard(_, _, _, _, _, S) -> S.
 
--doc "Nothing of what this member brings, and is not ordered yet, counts.".
+-doc "Drops what this member has brought and is not ordered yet.".
 -spec forget_join(node(), #s{}) -> #s{}.
 forget_join(N, #s{office = #office{joins = Joins, changes = Changes} = Office} = S)
   when is_map_key(N, Joins) ->
@@ -82,7 +82,7 @@ forget_join(N, #s{office = #office{joins = Joins, changes = Changes} = Office} =
     S#s{office = Office#office{joins = maps:remove(N, Joins), changes = Others}};
 forget_join(_, S) -> S.
 
--doc "All have the piece: the next one, or, behind the last, a snapshot.".
+-doc "All have the piece: asks for the next one or, after the last, begins a snapshot.".
 -spec brought(node(), pos_integer(), more | tuple(), #s{}) -> #s{}.
 brought(N, Id, Last, #s{office = #office{joins = Joins}, now = Now, d = #d{lineage = E}} = S) ->
     case Joins of
@@ -95,9 +95,9 @@ brought(N, Id, Last, #s{office = #office{joins = Joins}, now = Now, d = #d{linea
     end.
 
 -doc """
-The frozen shards of members that are removed, here or in another component, go. What these names
-became since, only those members know, and the component that they are in, which brings them: here
-they might be names that their clients have unregistered.
+Drops the frozen shards of members that are removed, here or in another component. Only those
+members know what became of these names since, and will bring them: their clients may have
+unregistered some.
 """.
 -spec drop_frozen([node()], #s{}) -> #s{}.
 drop_frozen(Removed, #s{d = #d{view = V}} = S0) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_operate).
 -moduledoc false.
-%% How a batch decides the operations of members' clients, one after the other, each against what
-%% those before it have left (`sderl_core_overlay`).
+%% How a batch decides the operations of members' clients: one after the other, each against the
+%% state that those before it have left (`sderl_core_overlay`).
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
@@ -11,15 +11,15 @@
 -import(sderl_core_overlay, [name/2, pid_name/2, put_row/2, del_row/2]).
 
 -doc """
-Decides the list of a member. Changes of the membership come behind all lists: homes in a batch are
-told by the membership before it.
+Decides the list of a member. Changes of the membership come after all lists, because the homes in a
+batch follow from the membership before it.
 """.
 -spec seg(Request :: tuple(), {Items, Last :: Items, sderl_core_overlay:overlay()}) ->
     {Items, Last :: Items, sderl_core_overlay:overlay()} when Items :: [sderl_op:item() | delete].
 seg(?LIST(Origin, Sid, R, Ops), {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
     {As, Extra, C} = ops(Ops, Origin, [], true, [], C0),
     {[decided_list(Origin, Sid, R, Ops, As) | Items], Extra ++ Last, C};
-%% It went while its list waited here: it asks where it is now.
+%% The member went while its list waited here: it asks again where it is now.
 seg(_, Acc) -> Acc.
 
 ops([], _, _, true, Extra, C) -> {default, Extra, C};
@@ -54,8 +54,8 @@ op(?UNREGISTER(Name), Origin, C) ->
     remove(name(Name, C), Origin, C);
 op(?UNREGISTER_OF(Name, Pid), Origin, C) ->
     case name(Name, C) of
-        %% At home with its process: that home says when it dies. Who watched it from another node,
-        %% and lost the link, did so before it had its home there.
+        %% The name's home is the node of its process, which itself reports its death. A node that
+        %% watched the process, and lost the link to it, did so before the name had this home.
         ?ROW_OF_AT(Pid, Home) when Home =:= node(Pid), Home =/= Origin -> {{no, not_its_home}, C};
         ?ROW_OF(Pid) = Row -> remove(Row, Origin, C);
         _ -> {ok, C}
@@ -76,19 +76,19 @@ op(delete, _, #c{mem = Mem} = C) ->
 op(_Unknown, _, C) ->
     {{no, unknown_operation}, C}.
 
-%% Rule 32: what counts has to be a majority of the new membership, too.
+%% Rule 32: the live members have to be a majority of the new membership, too.
 change(Answer, Mem, #c{mem = Mem0} = C) ->
     case keeps_majority(Mem, C) of
         true -> {Answer, changed(Mem, Mem0), C#c{mem = Mem}};
         false -> {{no, no_majority}, C}
     end.
 
--doc "Whether what counts is a majority of the new membership, too.".
+-doc "Whether the live members are a majority of the new membership, too.".
 -spec keeps_majority(sderl_membership:t(), sderl_core_overlay:overlay()) -> boolean().
 keeps_majority(_, #c{mode = available}) -> true;
 keeps_majority(Mem, #c{mem = Mem}) -> true;
-%% A node that is removed and added again in one batch has no place in the component when the batch
-%% is applied.
+%% A node that is removed and added again in one batch has lost its place in the component when the
+%% batch is applied.
 keeps_majority(Mem, #c{view = V, was = Was}) ->
     Live = #{N => [] || N := live <- V, maps:get(N, Mem, none) =:= maps:get(N, Was, none)},
     sderl_membership:is_majority(Live, Mem).
@@ -100,7 +100,7 @@ remove(?ROW_AT(Home) = Row, Origin, C) ->
         false -> {{no, later}, C}
     end.
 
-%% The version is set where the row is written: it is the place in the batch.
+%% The version is set where the row is written, as it is the place in the batch.
 take(Name, Pid, Options, Origin, Old, Why, C) ->
     case {pid_name(Pid, C), home(Pid, Origin, C), Old} of
         {{ok, _}, _, _} -> {{no, Why}, C};
@@ -118,9 +118,8 @@ take(Name, Pid, Options, Origin, Old, Why, C) ->
             end
     end.
 
-%% The shard of a member that is set aside is frozen: it would not hear of the change. And what was
-%% registered again while it was beside another, which went, would come back as their clash is
-%% settled.
+%% The shard of a member that is set aside is frozen: it would not hear of the change. And while a
+%% name has a clash, a process that was replaced might come back when the clash is settled.
 may_change(?ROW_AT(Home) = Row, #c{view = V, clashes = Clashes}) ->
     maps:get(Home, V, none) =:= live andalso not sderl_core_clash:is_beside(Row, Clashes).
 
@@ -137,7 +136,7 @@ home(Pid, Origin, #c{view = V, mem = Mem}) ->
     Node = node(Pid),
     case V of
         #{Node := live} -> Node;
-        %% Aside, it would not hear of it: the name would go with its link, and nobody had it then.
+        %% Set aside, that member would not hear of the name, which would go with its link.
         #{Node := _} -> outside;
         _ ->
             case sderl_membership:is_member(Node, Mem) of

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_overlay).
 -moduledoc false.
-%% The names as a batch in the making finds them: the coordinator's table, and over it what the
-%% batch itself changes. What comes later in the batch is decided against both.
+%% The names while a batch is made: the coordinator's table, and over it what the batch has changed
+%% so far. Later items of the batch are decided against both.
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
@@ -61,8 +61,8 @@ is_free(Pid, Name, C) ->
     end.
 
 -doc """
-The row of a name once this batch has let go of homes that left. What the batch itself brought
-before is newer than that.
+The row of a name, without those of homes that this batch drops. What the batch has brought of such
+a home before is newer, and stays.
 """.
 -spec kept(Name :: term(), overlay()) -> sderl_row:t() | none.
 kept(Name, #c{names = Ns, drops = Drops} = C) ->
@@ -75,7 +75,7 @@ kept(Name, #c{names = Ns, drops = Drops} = C) ->
         Row -> Row
     end.
 
--doc "The rows of a home go, with what this batch brought of it before.".
+-doc "Drops the rows of a home, with those that this batch has brought of it before.".
 -spec drop_home(node(), overlay()) -> overlay().
 drop_home(N, #c{names = Ns, drops = Drops} = C) ->
     lists:foldl(fun del_row/2, C#c{drops = [N | Drops]},

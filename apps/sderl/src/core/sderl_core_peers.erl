@@ -11,7 +11,7 @@
 -include("sderl_core.hrl").
 
 -define(MEMORY, 86_400).
-%% So many peers an orphan asks with each tick.
+%% How many peers an orphan asks with each tick.
 -define(ASKED, 8).
 
 -export([look/1, tick/1, lost/2, ended/2, away/2, mem/3, hb/4, hb_ack/4, heard_at/4, low/4]).
@@ -21,8 +21,8 @@
 
 %% ---------------------------------------------------------------- ticks
 
-%% Whether we were stopped is seen before anything is done with what came meanwhile: it may be that
-%% all of it lies before the next tick.
+%% Whether we were stopped is checked before anything that came meanwhile is handled: all of it may
+%% be in the mailbox before the next tick.
 -spec look(#s{}) -> #s{}.
 look(#s{now = Now, last_tick = Last, tick_ms = T} = S)
   when is_integer(Last), Now - Last > (5 * T) div 2 ->
@@ -58,9 +58,10 @@ unconfirmed_tick(#s{unconfirmed = [_ | _] = Silent, unconfirmed_since = G, now =
 unconfirmed_tick(S) -> S.
 
 awake(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
-%% A higher epoch was seen since this one began. A member that promised it may have said earlier
-%% that it follows us; only its promise shows that it does not. A leader would refuse to promise.
-%% And a silent peer may have followed another coordinator, which answered what it had asked us.
+%% A higher epoch was seen since this one began: we stand for election. A member that promised that
+%% epoch may have said earlier that it follows us, and only whether it promises shows if it does; a
+%% coordinator would refuse. And a silent peer may have followed another coordinator, which answered
+%% the operations that it had sent us.
 awake(Silent, #s{role = coord, mode = available, highest = Highest,
                  d = #d{lineage = {C, _}, view = V}} = S)
   when C >= 0 ->
@@ -70,8 +71,8 @@ awake(Silent, #s{role = coord, mode = available, highest = Highest,
     end;
 awake(_, S) -> sderl_core_write:reorder(S).
 
-%% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
-%% answer: those who do not; it may be that their process is no more, and their node knows why.
+%% Asks the linked members that have not said hello. A coordinator also asks members that do not
+%% answer its heartbeats: their process may have ended, and their node knows why.
 hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A, tick_ms = T,
           joining = #joining{to = To}} = S) ->
     Silent = fun(N) ->
@@ -106,7 +107,7 @@ role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) 
     lists:foldl(fun sderl_core_state:ask/2, S, Wait);
 role_tick(#s{role = orphan} = S0) ->
     case sderl_core_elect:elect(S0) of
-        %% They may have gone on without us, or removed us: ask.
+        %% The others may have gone on without us, or removed us: ask.
         #s{role = orphan} = S -> ask_some(S);
         S -> S
     end;
@@ -119,9 +120,9 @@ role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, as
     end;
 role_tick(S) -> S.
 
-%% The next peers in their order, from our own name on: each of them within some ticks. To ask all,
-%% with all members orphans, is a message with the whole membership for each pair of nodes and tick:
-%% a hundred nodes would do nothing else, and so remain orphans.
+%% Asks the next few peers in the order of names, from our own name on, so that each is asked within
+%% some ticks. If all members are orphans and ask all, that is a message with the whole membership
+%% for each pair of nodes in each tick: a hundred nodes would do nothing else, and remain orphans.
 ask_some(#s{peers = P, election = #election{asked = Last} = Election, self = Self} = S) ->
     From = case Last of undefined -> Self; _ -> Last end,
     {Before, After} = lists:partition(fun(N) -> N =< From end, lists:sort(maps:keys(P))),
@@ -132,8 +133,8 @@ ask_some(#s{peers = P, election = #election{asked = Last} = Election, self = Sel
             lists:foldl(fun sderl_core_state:ask/2, Asked, Next)
     end.
 
-%% A node that is no member any more, as we have heard since, takes nobody in. If it goes on with
-%% its heartbeats, it was added where we have not heard of it: the snapshot will tell us.
+%% If we have heard that the node is no member any more, it takes nobody in. If its heartbeats go
+%% on, another component has added it: the snapshot will tell us.
 is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     Talks = case P of
         #{To := #peer{heard = At}} -> Now - At =< 2 * T;
@@ -141,9 +142,9 @@ is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     end,
     not (Talks orelse sderl_membership:is_known(To, Mem)).
 
-%% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
-%% members are silent it may be our messages that do not come through: they choose another
-%% coordinator then, and we hear of it. Only after a longer time do we go on without them.
+%% Rule 12: a member that does not acknowledge in time no longer counts. If more than half of the
+%% members are silent, it may be our messages that do not come through: then they elect another
+%% coordinator, and we hear of it. We go on without them only after a longer time.
 slow(#s{mode = majority} = S) -> sderl_core_majority:slow(S);
 slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num = Num, now = Now,
         aside_ms = A, d = #d{lineage = E, view = V}} = S)
@@ -152,7 +153,7 @@ slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num 
     Hung = sderl_core_elect:hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
     case Outnumbered andalso Now - At =< A + sderl_core_elect:lone_ms(S) of
-        %% Members that the batch removed may have gone without a word.
+        %% Members that the batch removed may have left without telling us.
         _ when Silent =:= [] -> sderl_core_write:reorder(forsake(W, S));
         true -> S;
         false ->
@@ -165,18 +166,18 @@ slow(S) -> S.
 forsake([], S) -> S;
 forsake(Removed, S) -> order(#forsake{nodes = Removed}, S).
 
-%% Every member counts how long each member has been away: outside the component and without a
-%% link to this node. So a takeover loses nothing, and a process that begins counts from then on
-%% also those whose death nobody alive has seen.
+%% Every member counts how long each other member has been away: outside the component and without a
+%% link to this node. So the count survives a takeover. A new process begins to count for all of
+%% them, also for members whose death no living member has seen.
 count_down(#s{forget_ms = infinity} = S) -> S;
 count_down(#s{self = Self, linked = L, down = Down, now = Now, d = #d{mem = Mem, view = V}} = S) ->
     Away = [N || N <- sderl_membership:members(Mem), N =/= Self, not is_map_key(N, V),
                  maps:get(N, L, mute) =:= mute],
     S#s{down = #{N => maps:get(N, Down, Now) || N <- Away}}.
 
-%% Rule 6: the coordinator forgets members that were away for so long, for node names that never
-%% come back. Not a member to which one of the others has a link. Forgetting is no removal: a
-%% forgotten node that says hello is a member again.
+%% Rule 6: the coordinator forgets members that were away for `forget_ms`, because some node names
+%% never come back; but not a member to which one of the others has a link. A forgotten node is not
+%% removed: if it says hello it is a member again.
 forget(#s{forget_ms = infinity} = S) -> S;
 forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P} = S) ->
     Links = [Ls || _ := #peer{links = Ls} <- P],
@@ -189,8 +190,8 @@ forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P} = S) ->
         Ns -> order(#forget{nodes = Ns, time = seconds(S)}, S)
     end.
 
-%% Rule 1: removed members are remembered for a day, so that one that returns is told; forgotten
-%% ones too, so that they are looked for.
+%% Rule 1: removed members are remembered for a day, so that they are told when they return;
+%% forgotten ones too, so that they are looked for.
 prune(#s{d = #d{mem = Mem}} = S) ->
     Before = seconds(S) - ?MEMORY,
     case sderl_membership:prune(Before, Mem) =/= Mem of
@@ -208,12 +209,12 @@ seconds(#s{now = Now, clock = Clock}) -> (Now + Clock) div 1000.
 lost(N, #s{mode = majority} = S) -> lost(N, keep, S);
 lost(N, S) -> lost(N, drop, S).
 
--doc "The library of that node said that it stops: what has its home there goes.".
+-doc "The library stops on that node: the names that have their home there go.".
 -spec ended(node(), #s{}) -> #s{}.
 ended(N, #s{mode = majority} = S) -> lost(N, drop, S);
 ended(_, S) -> S.
 
--doc "As `lost/2`, but what has its home there stays.".
+-doc "As `lost/2`, but the names that have their home there stay.".
 -spec away(node(), #s{}) -> #s{}.
 away(N, S) -> lost(N, keep, S).
 
@@ -248,11 +249,11 @@ lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) 
 lost_as(_, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 lost_as(_, _, S) -> S.
 
-%% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
+%% Rule 4. Only the coordinator changes the membership; a member that hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
-%% In a majority group only what was ordered counts. But a node speaks for itself: one that was
-%% forgotten returns, and one whose adding was not committed where it heard of it is added now.
+%% In a majority group only ordered changes count. But a node speaks for itself: a forgotten one
+%% returns, and one that heard of its adding, which was not committed then, is added now.
 mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}} = S) ->
     With = sderl_membership:recall(N, sderl_membership:merge(maps:with([N], Mem), Mine)),
     Returns = sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine),
@@ -277,7 +278,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                         {In, Out} ->
                             event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
-                    %% Members that knew of it before are adopted with it.
+                    %% The snapshot begins anew once the change is ordered.
                     sderl_core_snapshot:stop(N, order(Change, S1))
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
@@ -297,8 +298,8 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
 hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was},
                  d = #d{lineage = Lin}} = S)
   when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_role:withdraw(S));
-%% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear:
-%% to answer with it would have that coordinator take a new epoch.
+%% The coordinator that we want to replace lives. We do not answer with the epoch that we promised
+%% ourselves, because that coordinator would then take a new epoch.
 hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}} = S) ->
     case map_size(J) of
         1 -> hb(E, Num, N, sderl_core_role:withdraw(S));
@@ -315,9 +316,10 @@ hb(E, _, N, #s{mode = majority, role = follower, lead = L} = S) when L =/= N ->
     sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 hb(E, _, N, #s{role = follower, lead = L} = S) when L =/= N -> send(L, {found, N, E}, S);
 hb(_, _, N, #s{role = follower} = S) ->
-    %% Our own coordinator leads another epoch and we missed its taking over.
+    %% Our own coordinator leads another epoch, and we missed its takeover.
     sderl_core_elect:orphan(send(N, sderl_core_state:hello_msg(S), S));
-%% It could not take our offer when that came, or has forgotten it with a role: once more.
+%% The coordinator could not take our offer when it came, or dropped it with its office: we offer
+%% again.
 hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
                office = #office{flight = undefined}, now = Now, tick_ms = T} = S)
   when Now - At >= 2 * T ->
@@ -325,15 +327,14 @@ hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
 hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, leads(E, N, S));
 hb(_, _, _, S) -> S.
 
-%% It may be the next one that we go to.
+%% We may go to that coordinator next.
 leads(E, N, #s{peers = P, now = Now} = S) ->
     case P of
         #{N := Peer} -> S#s{peers = P#{N := Peer#peer{lead = N, said = Now, epoch = E}}};
         _ -> S
     end.
 
-%% Its hello came while we followed nobody whom we could have told that it is a member: it says so
-%% once more.
+%% The hello of a new member came while we had no coordinator to tell of it: we ask for it again.
 introduced(N, #s{mode = available, role = follower} = S) ->
     case sderl_core_state:is_member(N, S) of
         true -> S;
@@ -359,8 +360,8 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
 hb_ack(_, _, _, S) -> S.
 
 -doc """
-A heartbeat that says what one before it said was as good as sent then (`Before`: as it was
-handled): whoever looks at it later heard its coordinator at that time.
+The node of the coordinator has sent a heartbeat for it (`sderl_heart`): the follower counts as
+having heard it at the time when the other process is known to have run, not when it looked.
 """.
 -spec heard_at(integer(), node(), #s{}, #s{}) -> #s{}.
 heard_at(At, N, #s{role = follower, lead = N, lead_heard = Heard},
@@ -368,17 +369,18 @@ heard_at(At, N, #s{role = follower, lead = N, lead_heard = Heard},
     S#s{lead_heard = max(At, Heard)};
 heard_at(_, _, _, S) -> S.
 
-%% Our heartbeat met a higher promise. Its coordinator will probe us; one that promised a
-%% candidate that came to nothing follows nobody, and only a higher epoch gets it back.
+%% Our heartbeat met a member that has promised a higher epoch. If it has a coordinator, that one
+%% will probe us. If it promised a candidate that failed, it follows nobody, and only a higher epoch
+%% brings it back.
 -spec low(epoch(), node() | undefined, node(), #s{}) -> #s{}.
 low(E, L, N, #s{role = coord, self = Self, unconfirmed = [], d = #d{lineage = Mine}} = S0)
   when E > Mine ->
-    %% Whoever it is, it no longer waits to be taken in by us.
+    %% In any case it no longer waits to be taken in by us.
     #s{peers = P} = S1 = heard(E, sderl_core_merge:forget_offer(N, S0)),
     S = S1#s{peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
-            %% It has the log of the group that ran before we booted, and will lead it, or follow
+            %% It may have the log of a group that ran before we booted, and will lead it or follow
             %% its coordinator.
             case sderl_core_view:unmet(S) of
                 true -> S;
@@ -387,7 +389,7 @@ low(E, L, N, #s{role = coord, self = Self, unconfirmed = [], d = #d{lineage = Mi
         Self -> S;
         _ -> send(L, sderl_core_state:hello_msg(S), S)
     end;
-%% The one that we give ourselves up to gave itself up to another: we go there too.
+%% The coordinator that we want to join joins another one itself: we go there, too.
 low(E, L, N, #s{role = joining, joining = #joining{to = {To, Offered, _}}, self = Self} = S0)
   when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
     S = heard(E, S0),
@@ -404,20 +406,20 @@ found(C, E, N, #s{role = coord, unconfirmed = G, d = #d{lineage = Mine, view = V
   when E > Mine ->
     case {present(C, S), V} of
         {true, _} -> sderl_core_join:give_up(C, E, S);
-        %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told
-        %% us can, but would lose others that we see: the other component would stay as it is, and
-        %% the next word of this kind would come from them.
+        %% We cannot go there, but some member may see all of us and that coordinator, too (rule
+        %% 11). The member that told us could go there alone, but would lose others that we see: the
+        %% other component would stay as it is, and one of these would tell us next.
         {false, #{N := live}} when G =:= [] ->
             sderl_core_elect:lost_report(Mine, C, N, heard(E, S));
         _ -> S
     end;
-%% We gave our component up when the one it went to could not see this member yet.
+%% We gave our component up when this member could not yet see the coordinator that we joined.
 found(C, E, N, #s{role = R, lead = L} = S) when R =/= joining, L =/= N, L =/= S#s.self ->
     send(N, {follow, C, E}, S);
 found(_, _, _, S) -> S.
 
-%% Our coordinator is none any more, and we had told it whom we saw. To elect among ourselves
-%% first would make a third component.
+%% Our coordinator sends us to another one, whose component we had told it of. An election among
+%% ourselves first would make a third component.
 -spec follow(node(), epoch(), node(), #s{}) -> #s{}.
 follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E >= Mine ->
     case present(C, S) of
@@ -445,9 +447,9 @@ dropped(E, N, #s{role = follower, lead = N, unconfirmed = [],
     sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 dropped(_, _, S) -> S.
 
-%% Rule 9: a coordinator whose batch a higher epoch refuses drops its unanswered tail and goes there
-%% alone: to wait for the others, or to lead them in a new epoch, would have it answer what they
-%% have not. One that has nothing out takes its component along.
+%% Rule 9: a coordinator whose batch is refused for a higher epoch drops its unanswered tail and
+%% goes there alone: if it waited for the others, or led them in a new epoch, it would answer
+%% operations that they do not have. A coordinator with no batch out takes its component along.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
 refused(E, L, N, #s{role = R, self = Self, lead = Self, office = #office{flight = F},
                     d = #d{lineage = Mine}} = S)

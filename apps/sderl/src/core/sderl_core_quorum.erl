@@ -3,20 +3,20 @@
 -moduledoc false.
 %% Groups with `consistency => majority`.
 %%
-%% Such a group has one log. A coordinator is promised its epoch by more than half of the
-%% membership, and a batch is committed when all live members have it and those are more than half
-%% (rule 32). Any two such halves have a member in common, so that no two sides of a split decide,
-%% and every coordinator begins with all that was ever answered. Nothing is merged, therefore: who
-%% comes back takes a snapshot, and what was not committed in its own log is dropped.
+%% Such a group has one log. More than half of the members promise a coordinator its epoch, and a
+%% batch is committed when all live members have it and those are more than half (rule 32). Any two
+%% such majorities have a member in common, so no two sides of a split decide, and every coordinator
+%% begins with all that was ever answered. Nothing is merged: a member that comes back takes a
+%% snapshot, and what was not committed in its own log is dropped.
 %%
 %% A member that comes back *empty*, after a restart of its node or application, knows neither its
-%% log nor whom it promised. It does not vote (rule 33) until a coordinator has taken it in that has
-%% a majority without it, and lets itself be taken in only when no candidate can be left that counts
-%% on a promise of its former life. Where all members take part an empty one counts: nobody else can
-%% know more.
+%% log nor what it promised. It does not vote (rule 33) until a coordinator with a majority of
+%% others has taken it in, and it asks for this only when no candidate can be left that counts on a
+%% promise of its former life. In an election in which all members take part empty ones count:
+%% nobody else can know more.
 %%
-%% A member whose link is gone is set aside, as one that is silent, and its names stay for a time in
-%% which it has noticed that it has no majority any more (the lease, rule 34).
+%% A member whose link is gone is set aside like a silent one, and its names stay so long that it
+%% has noticed by then that it has no majority any more (the lease, rule 34).
 
 -include("sderl_core.hrl").
 
@@ -32,7 +32,7 @@
 -import(sderl_core_state, [fx/2, event/3, set_flight/2]).
 -import(sderl_membership, [is_majority/2]).
 
--doc "The part of the state, as a process begins; whether a file told whom a former life promised.".
+-doc "The state of a new process; `true`: a file says what a former life of the node promised.".
 -spec new(integer(), boolean()) -> #quorum{}.
 new(Now, Remembers) -> #quorum{began = Now, had_at = Now, remembers = Remembers}.
 
@@ -45,7 +45,7 @@ restore(#s{quorum = Quorum} = S) -> S#s{quorum = Quorum#quorum{has = false}}.
 -spec status(#s{}) -> unknown | boolean().
 status(#s{quorum = #quorum{has = Is}}) -> Is.
 
--doc "Two members of a group were given different promises: neither can keep them with the other.".
+-doc "Two members give the group different consistencies, so they cannot be in one component.".
 -spec report_difference(node(), available | majority, #s{}) -> #s{}.
 report_difference(N, Theirs, #s{mode = Ours, quorum = #quorum{differs = Told} = Quorum} = S) ->
     case lists:member(N, Told) of
@@ -65,16 +65,16 @@ decides(#s{quorum = #quorum{newcomers = New}, d = #d{mem = Mem, before = Before,
     is_all_there_is(Live, Mem, S) andalso
         (Before =:= undefined orelse is_all_there_is(maps:merge(acknowledged(S), Live), Before, S)).
 
-%% A majority, or all that have not left: their removal cannot be ordered before that.
+%% A majority, or all that have not left: the removal of those could not be ordered otherwise.
 is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
     is_majority(Nodes, Mem)
         orelse sderl_membership:members(Mem) -- maps:keys(maps:merge(Ended, Nodes)) =:= [].
 
--doc "Whether these members could decide.".
+-doc "Whether these members would be enough to decide.".
 -spec can_decide([node()], #s{}) -> boolean().
 can_decide(Nodes, #s{d = #d{mem = Mem}} = S) -> is_all_there_is(set(Nodes), Mem, S).
 
-%% Members that a batch removes acknowledge it too, and are in no view any more.
+%% Members that a batch removes acknowledge it too, but are not in the view any more.
 acknowledged(#s{office = #office{flight = undefined}} = S) -> agreed(S);
 acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
                 quorum = #quorum{newcomers = New}, d = #d{view = V}} = S) ->
@@ -86,8 +86,8 @@ agreed(#s{quorum = #quorum{ended = Ended}}) ->
     maps:filter(fun(_, How) -> How =:= agreed end, Ended).
 
 -doc """
-Whether a node that is no member any more, and says where its log of this epoch ends, has a say in
-the batch that removes it. It gets that one again, for its acknowledgement, and is not taken in.
+Whether a node, by the end of its log, which is of this epoch, has a say in the batch that removes
+it. It gets that batch again, for its acknowledgement, and is not taken in.
 """.
 -spec has_say(node(), hello_info(), #s{}) -> boolean().
 has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before}})
@@ -96,9 +96,9 @@ has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before
 has_say(_, _, _) -> false.
 
 -doc """
-Whether this is a member that the last batch removes, whose acknowledgement of that counts: it may
-be needed, and its log may be another, or lack more. So it gets a snapshot, without a place in the
-view.
+Whether the last batch removes this member, and its acknowledgement of that counts. The
+acknowledgement may be needed, and the member may have another log or lack more than the batch, so
+it gets a snapshot, without a place in the view.
 """.
 -spec is_needed(node(), #s{}) -> boolean().
 is_needed(_, #s{d = #d{before = undefined}}) -> false;
@@ -107,9 +107,9 @@ is_needed(N, #s{d = #d{mem = Mem, before = Before}} = S) ->
         andalso is_promised(N, S).
 
 -doc """
-A node says that it has left, with the membership by which it went. It has no say any more, and
-agreed to that membership alone. Where that has members who are none here, they know more than we
-do: it is missing.
+A node says that it has left, with the membership by which it went. It has no say any more, and has
+agreed to that membership alone. If that has members which ours lacks, they know more than we do,
+and the node counts as missing.
 """.
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
 ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role = R,
@@ -125,8 +125,8 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
-            %% They are removed together. Removed one after the other, those that are left might be
-            %% no majority while others are still to go.
+            %% All of them are removed together: if they were removed one after the other, the
+            %% remaining members might be no majority while others are still to go.
             Left = maps:merge(maps:filter(fun(_, How) -> How =/= agreed end, Without), Own),
             Change = #merge_membership{membership = maps:merge(Mine, Left), from = N},
             case sderl_core_state:is_ordered(merge_membership, S) of
@@ -138,9 +138,9 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
 ended(_, _, S) -> S.
 
 -doc """
-Whether this member may go by the batch that removes it before it knows that all have that. Who has
-gone agreed to it (`ended`), and one whose vote does not count cannot; nor can one that has promised
-another epoch since, which may begin without that batch.
+Whether this member may leave by the batch that removes it before it knows that the batch is
+committed. By leaving it agrees to the batch (`ended`), so it must have a vote, and must not have
+promised another epoch since, which may begin without that batch.
 """.
 -spec may_go(#s{}) -> boolean().
 may_go(#s{mode = majority, leaving = removed, d = #d{before = Before} = D})
@@ -154,13 +154,13 @@ came_back(N, #s{quorum = #quorum{ended = Ended} = Quorum} = S) when is_map_key(N
     S#s{quorum = Quorum#quorum{ended = maps:remove(N, Ended)}};
 came_back(_, S) -> S.
 
--doc "What those say who left, of the membership before, is of no meaning for the new one.".
+-doc "What members that have left said of the former membership means nothing for the new one.".
 -spec membership_changed(#s{}) -> #s{}.
 membership_changed(#s{quorum = Quorum} = S) -> S#s{quorum = Quorum#quorum{ended = #{}}}.
 
 set(Nodes) -> maps:from_keys(Nodes, []).
 
--doc "Whether it has to be known who acknowledged a batch, beside the live members.".
+-doc "Whether acknowledgements of other than live members have to be counted.".
 -spec counts_acknowledgements(#s{}) -> boolean().
 counts_acknowledgements(#s{mode = majority, d = #d{before = Before}}) -> Before =/= undefined;
 counts_acknowledgements(_) -> false.
@@ -173,18 +173,18 @@ is_voter(#s{d = #d{syncing = Syncing, votes = Votes}}) -> Votes andalso not Sync
 -spec is_empty(#s{}) -> boolean().
 is_empty(#s{d = #d{lineage = {C, _}}}) -> C < 0.
 
--doc "Members of this membership, and of the one before while that has a say.".
+-doc "The members of this membership, and of the one before while its members have a say.".
 -spec members(#s{}) -> [node()].
 members(#s{d = #d{mem = Mem, before = undefined}}) -> sderl_membership:members(Mem);
 members(#s{d = #d{mem = Mem, before = Before}}) ->
     lists:usort(sderl_membership:members(Mem) ++ sderl_membership:members(Before)).
 
--doc "Who of the members, but for those that have left, is not among these.".
+-doc "The members that are not among these and have not left.".
 -spec missing([node()], #s{}) -> [node()].
 missing(Nodes, #s{quorum = #quorum{ended = Ended}} = S) ->
     (members(S) -- Nodes) -- maps:keys(Ended).
 
--doc "Of those that take part, the voters have to be a majority, unless nobody is missing.".
+-doc "Whether the voters of those that take part are a majority, or no member is missing.".
 -spec is_enough(Voters :: [node()], All :: [node()], #s{}) -> boolean().
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
 is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
@@ -193,10 +193,10 @@ is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
             (Before =:= undefined orelse is_majority(maps:merge(agreed(S), set(Voters)), Before))).
 
 -doc """
-So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has
-no majority: its coordinator steps down `aside_ms` and three ticks after the last word of the
-majority, a follower that hears no more of that one gives it up as much later, and says so
-`aside_ms` after that. Three ticks are left for clocks, pauses and delays.
+How long names of an unreachable home stay, in milliseconds. By then that home has declared that it
+has no majority: its coordinator steps down `aside_ms` and three ticks after it last heard the
+majority, a follower that hears no more of its coordinator gives it up after as long again, and
+declares the loss `aside_ms` after that. Three ticks are left for clocks, pauses and delays.
 """.
 -spec lease_ms(#s{}) -> pos_integer().
 lease_ms(#s{aside_ms = A, tick_ms = T}) -> 3 * A + 10 * T.
@@ -210,8 +210,8 @@ has(#s{role = coord} = S) -> decides(S);
 has(_) -> false.
 
 -doc """
-This member may have a coordinator with a majority again. Holders of names hear so when the table is
-whole: before, it has names that went meanwhile.
+This member may have a coordinator with a majority again. Holders of names are told when the table
+is whole: until then it may have names that were removed meanwhile.
 """.
 -spec gained(#s{}) -> #s{}.
 gained(#s{mode = majority, quorum = #quorum{has = Is} = Quorum, lead = Lead, now = Now,
@@ -236,15 +236,15 @@ is_promised(N, #s{quorum = #quorum{promised = Promised}, peers = Peers}) ->
         _ -> false
     end.
 
--doc "Of a coordinator: whether a batch of its epoch is committed.".
+-doc "Whether a batch of this coordinator's epoch is committed.".
 -spec has_committed(#s{}) -> boolean().
 has_committed(#s{quorum = #quorum{has_committed = Has}}) -> Has.
 
 -doc """
-Rule 35. Whether the member's table may be replaced by a snapshot: it has no copy of the log, a
-majority has ours, or it promised us its own and lacks more than the last batch (who does not is led
-instead: `sderl_core_hello`). Any other one may have the only other copy of what was committed, and
-loses it with the first rows.
+Rule 35. Whether the member's table may be replaced by a snapshot: the member has no copy of the
+log, or a majority has ours, or it has promised us and lacks more than the last batch (one that
+lacks less needs no snapshot: `sderl_core_hello`). Any other member may have the only other copy of
+what was committed, and would lose it with the first rows.
 """.
 -spec may_learn(node(), #s{}) -> boolean().
 may_learn(N, #s{d = #d{view = V}} = S) ->
@@ -255,7 +255,8 @@ may_learn(N, #s{d = #d{view = V}} = S) ->
     Empty orelse has_committed(S) orelse is_promised(N, S).
 
 -doc """
-Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
+Rule 33. A member that promised this epoch in its present life counts. The founder of a group counts
+all members, because nobody else can lead it.
 """.
 -spec note_newcomer(node(), #s{}) -> #s{}.
 note_newcomer(N, #s{quorum = #quorum{newcomers = New} = Quorum, d = #d{founding = false}} = S) ->
@@ -270,8 +271,8 @@ note_newcomer(_, S) -> S.
 is_newcomer(N, #s{quorum = #quorum{newcomers = New}}) -> is_map_key(N, New).
 
 -doc """
-A member has caught up, and acknowledged so far. It counts; of a batch that is out when it has that,
-too.
+A member has caught up, and acknowledged batches up to this number. From here on it counts: a later
+batch that is out waits for it, too.
 """.
 -spec counts(node(), non_neg_integer(), #s{}) -> #s{}.
 counts(_, _, #s{mode = available} = S) -> S;
@@ -305,9 +306,10 @@ confirmed(#s{self = Self, quorum = Quorum, d = D} = S) ->
                d = D#d{before = undefined, votes = Votes orelse Counts}}).
 
 -doc """
-Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one
-may have promised another to a candidate, which is none any more after this time; a file of the node
-says which. What it promised in this life it may do at once.
+Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty
+member may have promised another epoch to a candidate, which has given up after this time; the
+node's file, if any, says which epoch it was. It may join the epoch that it promised in this life at
+once.
 """.
 -spec may_join(epoch(), #s{}) -> boolean().
 may_join(_, #s{mode = available}) -> true;

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_role).
 -moduledoc false.
-%% A member's roles, as far as one is left and another taken: what goes with it and what stays.
+%% Changes of a member's role: what of the state goes with the old role and what stays.
 
 -include("sderl_core.hrl").
 
@@ -10,7 +10,7 @@
 
 -import(sderl_core_state, [fx/2, send/3]).
 
--doc "A coordinator, or one that joins another, is none any more.".
+-doc "This member stops coordinating, or joining another coordinator.".
 -spec leave_office(#s{}) -> #s{}.
 leave_office(#s{role = Role, lead = Self, self = Self,
                 office = #office{snapshots = Snapshots}} = S0)
@@ -26,7 +26,7 @@ step_down(S0) ->
     Election = (S#s.election)#election{attempts = 0, shut_out_since = undefined},
     sderl_core_clients:resend(give_up_joining(S#s{election = Election})).
 
--doc "Nobody is followed any more, and nothing that a coordinator asked for is owed to it.".
+-doc "This member has no coordinator any more, and owes none an answer.".
 -spec become_orphan(#s{}) -> #s{}.
 become_orphan(#s{now = Now, election = Election} = S) ->
     S#s{role = orphan,
@@ -45,7 +45,7 @@ become_follower(Coordinator, #s{now = Now, election = Election} = S0) ->
         cand = undefined,
         election = elected(Election)}.
 
--doc "Somebody leads.".
+-doc "There is a coordinator.".
 -spec elected(#election{}) -> #election{}.
 elected(Election) ->
     Election#election{attempts = 0,
@@ -62,8 +62,8 @@ withdraw(#s{cand = #cand{was = Was}, d = D, now = Now, election = Election} = S)
         d = D#d{epoch = Was}}.
 
 -doc """
-Members in the order in which they stand. A new process of the coordinator that there was comes
-first: it has what is made of all names for whoever coordinates.
+Members in the order in which they stand for election. The last coordinator comes first, if it is
+here with a new process: it still has the index of all names that a coordinator needs.
 """.
 -spec in_order([node()], #s{}) -> [node()].
 in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
@@ -72,8 +72,8 @@ in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
 
 -spec lead_info(#s{}) -> lead_info().
 lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
-    %% A successor that the last batch removes leads until that batch is committed, and leaves: it
-    %% has no place among the others.
+    %% A new coordinator that the last batch removes leads until that batch is committed, and then
+    %% leaves: it is not in the view.
     #{prev => D#d.lineage,
       history => D#d.history,
       view => maps:with(sderl_membership:members(Mem), V),

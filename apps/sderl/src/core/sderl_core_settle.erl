@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_settle).
 -moduledoc false.
-%% How a batch decides clashes and settles them: which of two rows stands, with which version, and
-%% who lost. `sderl_core_clash` keeps the clashes until then.
+%% How a batch decides clashes and settles them: which of two rows stays, with which version, and
+%% which processes lost. `sderl_core_clash` keeps the clashes until then.
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
@@ -14,13 +14,13 @@
 %% The clashes that are kept, by name.
 -type clashes() :: #{Name :: term() => clash()}.
 
--doc "A resolver's decision on a clash, as it is kept until it is settled.".
+-doc "A resolver's decision on a clash, as it is kept until the clash is settled.".
 -spec decided(Name :: term(), sderl_row:t(), sderl_row:t(), Keep :: pid() | none,
               Effects :: [term()], sderl_core_overlay:overlay(), #s{}) ->
     {clashes(), sderl_core_overlay:overlay()}.
 %% The winner gets a version above both rows, so tokens of either process are lower. No row changes
-%% yet: the winner's home must have the version before anybody reads it. We keep the version in our
-%% row, whoever won, because nobody else has theirs.
+%% yet: the winner's home must have the version before anybody reads it. The version is kept in our
+%% row of the clash, whichever won.
 decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
     case replaced(Name, A, B, C) of
         false ->
@@ -33,7 +33,7 @@ decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lin
         Again -> {Again, C}
     end.
 
--doc "Whether ours was replaced while the resolver ran: then that is asked about the present one.".
+-doc "Whether our row was replaced while the resolver ran, which then has to be asked again.".
 -spec replaced(Name :: term(), sderl_row:t(), sderl_row:t(), sderl_core_overlay:overlay()) ->
     false | clashes().
 replaced(_, ?ROW_OF(Pid), ?ROW_OF(Pid), _) -> false;
@@ -43,7 +43,7 @@ replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
         _ -> false
     end.
 
--doc "Settles a clash: homes hear of it by the batch, also where no row changes.".
+-doc "Settles a clash. The item tells the homes, even if no row changes.".
 -spec settle(Name :: term(), clash(), Keep :: pid() | none | neither, Effects :: [term()],
              sderl_core_overlay:overlay()) -> {#settle{}, sderl_core_overlay:overlay()}.
 settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
@@ -51,7 +51,7 @@ settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
     Here = PidA =/= PidB andalso is_map_key(HomeB, V)
         andalso not lists:member(HomeB, C0#c.drops) andalso is_free(PidB, Name, C0),
     {Lost, Stands, Now} = case kept(Name, C0) of
-        %% One of the two went while the resolver ran: nothing is left to decide.
+        %% Our row went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
         none -> {[], none, []};
         ?ROW_OF(PidA) = Held when not Here -> {[], Held, []};
@@ -68,8 +68,8 @@ settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
     {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
 
 -doc """
-Settles the clashes whose one home leaves: the other side stands. Where it was decided for that one,
-it has the new version: the home that went may have shown it.
+Settles the clashes of which one home leaves: the other row stays. If the decision was for that row
+it gets the new version, which the home that went may have shown already.
 """.
 -spec left_clashes(Drops :: [node()], sderl_core_overlay:overlay()) ->
     {[sderl_op:item()], sderl_core_overlay:overlay()}.
@@ -86,15 +86,15 @@ left_clashes(Drops, #c{clashes = Clashes} = C0) ->
                 C1 = C#c{clashes = maps:remove(Name, Open)},
                 {Item, C2} = settle(Name, Clash, neither, [], C1),
                 alone(Item#settle{losers = []}, Clash, {Items, C2});
-            %% Whoever was replaced may go: theirs still meets who has the name.
+            %% The home of a row that was replaced leaves: the clash goes on with the present row.
             Again -> {[#clashes{clashes = Again} | Items], C#c{clashes = maps:merge(Open, Again)}}
         end
     end, {[], C0}, Left).
 
 -doc """
-The row with the version that a clash gave it. A home that is set aside may not have heard of the
-decision, and go on without us with the version that its row has: it gets the new one when it counts
-again.
+The row with the version that the decision of a clash gave it. If its home is set aside it may not
+have heard of the decision, and may go on without us with the old version: it gets the new one when
+it counts again.
 """.
 -spec raised(sderl_row:t() | none, clash(), sderl_core_overlay:overlay()) -> sderl_row:t() | none.
 raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live ->
@@ -102,8 +102,8 @@ raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live 
 raised(Row, _, _) -> Row.
 
 -doc """
-Adds an item that settles a clash without its other side. Where the row that stands owes its home a
-new version, that is to be told.
+Adds an item that settles a clash whose other row is gone. If the home of the row that stays has not
+heard of the new version yet, it is to be told.
 """.
 -spec alone(#settle{}, clash(), {[sderl_op:item()], sderl_core_overlay:overlay()}) ->
     {[sderl_op:item()], sderl_core_overlay:overlay()}.
@@ -117,8 +117,8 @@ alone(#settle{name = Name, row = Row} = Item, Clash, {Items, #c{clashes = Clashe
     end.
 
 -doc """
-The row with its latest version: a registration that won a clash here has the version of that, also
-where its home went without having it.
+The row with its latest version: a registration that won a clash here has the version of the
+decision, even if its home went before it knew.
 """.
 -spec latest(sderl_row:t(), Here :: sderl_row:t() | none) -> sderl_row:t().
 latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))
@@ -126,6 +126,6 @@ latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))
     sderl_row:with_version(Here, Row);
 latest(Row, _) -> Row.
 
--doc "The item for a row that stands, or none, with nobody who lost.".
+-doc "The item for a row that stays, or none, without losers.".
 -spec unopposed(Name :: term(), sderl_row:t() | none) -> #settle{}.
 unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.

@@ -3,12 +3,13 @@
 -moduledoc false.
 %% Members that catch up.
 %%
-%% A learner gets the whole table in acknowledged chunks while batches go on; because a link keeps
-%% its order, a row in a chunk is never older than a batch that came before it, and the later one
-%% simply overwrites (rule 5). From the next batch on it is live; until then nobody waits for it.
+%% A learner gets the whole table in acknowledged chunks while batches go on. A link keeps its
+%% order, so a row in a chunk is never older than the batches that came before it, and the later one
+%% simply overwrites (rule 5). After the last chunk it is live from the next batch on; until then
+%% nobody waits for it.
 %%
-%% The learner takes its own shard last, rows and session in one: should the snapshot end early,
-%% its own copy is still what it was.
+%% The learner takes its own shard last, rows and session together: if the snapshot ends early, its
+%% own copy is as it was.
 
 -include("sderl_core.hrl").
 
@@ -19,7 +20,7 @@
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 
-%% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
+%% Gives up transfers that no longer proceed; the next heartbeat answer or probe begins a new one.
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
     Old = [N || N := #sync{since = At} <- Syncs, Now - At > 2 * A],
@@ -55,18 +56,17 @@ set_snapshots(Snapshots, #s{office = Office} = S) ->
 -spec is_learner(node(), #s{}) -> boolean().
 is_learner(N, #s{office = #office{snapshots = Snapshots}}) -> is_map_key(N, Snapshots).
 
--doc "It has everything up to this batch.".
+-doc "A learner has everything up to this batch.".
 -spec acknowledged(node(), non_neg_integer(), #s{}) -> #s{}.
 acknowledged(N, Num, #s{office = #office{snapshots = Snapshots}} = S) ->
     case Snapshots of
-        %% An older acknowledgement may come late: what the snapshot brought is acknowledged with
-        %% its end.
+        %% An older acknowledgement may come late; the snapshot itself is acknowledged at its end.
         #{N := #sync{acked = Was} = Sync} ->
             set_snapshots(Snapshots#{N := Sync#sync{acked = max(Num, Was)}}, S);
         _ -> S
     end.
 
--doc "Of the learners, those that keep up go on; the others start again, before they cost memory.".
+-doc "Learners that lag far behind start again, before they cost memory; gives the others.".
 -spec keep_up(non_neg_integer(), #s{}) -> {[node()], #s{}}.
 keep_up(Num, #s{office = #office{snapshots = Snapshots}} = S) ->
     Kept = maps:filter(fun(_, #sync{acked = Acked}) -> Num - Acked < ?LEARNER_LAG end, Snapshots),
@@ -104,8 +104,8 @@ adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {refused, Mine, L}, S);
 adopt(E, Num, #{view := V} = Info, N,
       #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
-    %% An empty member has to be placed as that: its former life's names are not its own. (One that
-    %% is removed has none.)
+    %% The view has to place an empty member as an empty one, as it has no names of its former life.
+    %% (A removed member has no place.)
     Place = maps:get(Self, V, none),
     Placed = C >= 0 orelse Place =:= none orelse Place =:= sderl_core_join:position(S),
     case Placed andalso R =/= coord of
@@ -119,18 +119,18 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N,
             Log = D#d{lineage = E, history = H, view = V},
             case sderl_core_join:covered(Self, sderl_core_join:position(S), Log) of
                 true -> adopted(E, Num, Info, N, S);
-                %% We have what that log has not: it is a merge.
+                %% We have something that the log lacks: it is a merge.
                 false -> sderl_core_join:give_up(N, E, S)
             end;
         M -> sderl_core_join:give_up(N, E, S);
-        %% We know of a change of the membership that is not ordered there yet (rule 4).
+        %% We know of a change of the membership that the coordinator has yet to order (rule 4).
         _ -> send(N, {mem, D#d.mem}, S)
     end.
 
 adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     #{sync := Id, sessions := Theirs, history := H, view := V, mem := M, clashes := Clashes} = Info,
     S1 = sderl_core_role:leave_office(S0),
-    %% The session of a learner is its own until its rows are the snapshot's.
+    %% A learner keeps its own session until its rows are those of the snapshot.
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
     #s{joining = Joining, clients = Clients} = Follower = sderl_core_role:become_follower(N, S1),
     S2 = Follower#s{
@@ -181,8 +181,8 @@ whole(#s{self = Self, joining = #joining{shard = Shard, session = Session} = Joi
     S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
     sderl_core_quorum:gained(sderl_core_clash:caught_up(Own, S)).
 
-%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and
-%% what it changes is as the batch says.
+%% A learner's own rows are taken at the end, without those that a batch removes meanwhile, and as
+%% the batch says where it changes them.
 -spec view([node()], [node()], #s{}) -> #s{}.
 view(Drops, Live, #s{self = Self, joining = Joining} = S) ->
     case lists:member(Self, Drops) of
@@ -190,7 +190,7 @@ view(Drops, Live, #s{self = Self, joining = Joining} = S) ->
         false -> come_home(Live, S)
     end.
 
--doc "Rows of these names come with a batch.".
+-doc "A batch brings newer rows of these names.".
 -spec superseded([Name :: term()], #s{}) -> #s{}.
 superseded(_, #s{joining = #joining{shard = []}} = S) -> S;
 superseded(Named, #s{joining = #joining{shard = Shard} = Joining} = S) ->
@@ -198,7 +198,7 @@ superseded(Named, #s{joining = #joining{shard = Shard} = Joining} = S) ->
     Left = [[Row || Row <- Rows, not is_map_key(sderl_row:name(Row), Names)] || Rows <- Shard],
     S#s{joining = Joining#joining{shard = Left}}.
 
-%% Names of processes on nodes that count again are theirs.
+%% The home of names of processes on nodes that count again is their node.
 come_home(Live, #s{self = Self} = S) ->
     moved(fun(Row) ->
         Node = node(sderl_row:pid(Row)),
@@ -208,7 +208,7 @@ come_home(Live, #s{self = Self} = S) ->
         end
     end, S).
 
--doc "Own rows whose home is another by now are the table's, like those of others.".
+-doc "Own rows that have another home by now go into the table, like those of others.".
 -spec moved(fun((sderl_row:t()) -> node()), #s{}) -> #s{}.
 moved(_, #s{joining = #joining{shard = []}} = S) -> S;
 moved(HomeOf, #s{self = Self, joining = #joining{shard = Shard} = Joining} = S) ->
@@ -220,8 +220,9 @@ moved(HomeOf, #s{self = Self, joining = #joining{shard = Shard} = Joining} = S) 
         _ -> fx({put_rows, [sderl_row:with_home(HomeOf(Row), Row) || Row <- Others]}, S1)
     end.
 
-%% Rows that keep their version: a learner that had them before must not take them for old ones when
-%% its snapshot ends. It has them before it applies the batch, which may take them away again.
+%% Rows that come with a batch and keep their version: a learner that had them before must not take
+%% them for old ones at the end of its snapshot. It notes them before it applies the batch, which
+%% may remove them again.
 -spec fresh([term()], #s{}) -> #s{}.
 fresh(Items, #s{d = #d{syncing = true}} = S) ->
     case lists:append([fresh_rows(Item) || Item <- Items]) of

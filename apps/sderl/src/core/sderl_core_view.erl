@@ -10,9 +10,9 @@
 -import(sderl_core_state, [fx/2, event/3, order/2]).
 
 -doc """
-A change of the component is in force at once for the coordinator that decides it and ordered
-for everyone with the next batch; should the coordinator die between, its successor sees the
-same links gone and decides the same.
+A change of the component is in force at once for the coordinator that decides it, and ordered for
+all members with the next batch. If the coordinator dies in between, its successor sees the same
+links gone and decides the same.
 """.
 -spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
 change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
@@ -20,7 +20,7 @@ change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
     Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    %% A majority group has one log: the answer stands there, and the home takes it over when it is
+    %% A majority group has one log: the answer holds there, and the home gets the change when it is
     %% back.
     Unknown = case S0#s.mode of
         available -> sderl_core_answer:unknown_answers(Last, Went);
@@ -64,12 +64,12 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
                S)
     end.
 
-%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom
-%% it follows, or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides
-%% nothing. One whose library does not run never tells: for a while. Those who have told, and have
-%% no coordinator or one that we cannot see, get as long as a member that no star covers; and as
-%% long as it takes until those who follow one that hangs have given it up and chosen another. Nor
-%% does it take others in, which would outrank what runs.
+%% Whether this node, which boots or joins, is linked to a member that has not told it yet whom it
+%% follows, or has told it of a higher epoch, which it will join (rules 2, 9). Meanwhile it decides
+%% nothing, and takes in no others, which would then outrank a running component. This holds for a
+%% while only: a member whose library does not run never tells. Members that have told, and have no
+%% coordinator or one that we cannot see, get as long as a member in a chain of links (rule 11), and
+%% as long as it takes the followers of a hanging coordinator to elect another.
 -spec unmet(#s{}) -> boolean().
 unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
 unmet(#s{now = Now, election = #election{orphan_since = At}, aside_ms = A,
@@ -95,13 +95,13 @@ membership(Mem, S0) ->
         #s{leaving = undefined} = S -> S;
         #s{leaving = Why, self = Self, mode = Mode, d = #d{before = Before}} = S ->
             case sderl_membership:is_member(Self, Mem) of
-                %% It still votes on its own removal until a majority has it.
+                %% It still votes on its own removal, until a majority has that.
                 false when Mode =:= majority, Before =/= undefined -> S;
                 _ -> sderl_core_answer:left_out(Why, S)
             end
     end.
 
--doc "A membership that was ordered.".
+-doc "Puts an ordered membership in force.".
 -spec new_mem(sderl_membership:t(), #s{}) -> #s{}.
 new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
 new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
@@ -141,9 +141,9 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         false -> S3#s{leaving = removed}
     end.
 
-%% A batch that let a node go removed its names. Who was not there to see it does not undo that by
-%% applying it, but brings its names back by a merge (a link to the old coordinator that broke a
-%% moment before all of them did must not cost a name whose process lives).
+%% Whether the batch drops this node, and so removed its names elsewhere. The node does not apply
+%% such a batch, but brings its names back by a merge: that its link to the old coordinator broke a
+%% moment before the others' must not cost the name of a living process.
 -spec drops(node(), [term()]) -> boolean().
 drops(Node, Items) ->
     lists:any(fun(#view{drops = Drops}) -> lists:member(Node, Drops);

@@ -21,8 +21,8 @@
 
 %% ---------------------------------------------------------------- the member's side
 
-%% At the end of every step: send what there is, in one message where an acknowledgement goes
-%% the same way.
+%% At the end of every step: sends the next list and the acknowledgement, in one message if both go
+%% to the same member.
 -spec flush(#s{}) -> #s{}.
 flush(#s{unconfirmed = [_ | _]} = S) -> S;
 flush(S0) ->
@@ -82,11 +82,11 @@ apply_items(Num, Items, Index, S0) ->
     S2 = lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items),
     tell(Num, Items, Clashes, sderl_core_clash:forget_told(Exits, S2)).
 
-%% The batch before is committed, or this one would not be ordered.
+%% The batch before this one is committed, or this one would not be ordered.
 without_before(#s{d = #d{before = undefined}} = S) -> S;
 without_before(#s{d = D} = S) -> S#s{d = D#d{before = undefined}}.
 
-%% The homes of those whose clash is settled tell them.
+%% Homes tell their own processes of clashes that are settled.
 tell(Num, Items, Clashes, #s{self = Self} = S) ->
     Fx = [F || #settle{name = Name, effects = All} <- Items, #{Name := Pair} <- [Clashes],
                F <- sderl_core_clash:effects_for(Self, All, Pair)],
@@ -99,7 +99,7 @@ restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
         #s{clients = #clients{answers = undefined, out = {R, _}}, self = Self, sessions = Sess,
            d = #d{sid = Sid, syncing = false}} = S1 ->
             case Sess of
-                %% In an earlier batch: all have it.
+                %% The list was in an earlier batch, which all have.
                 #{Self := {Sid, R, As}} -> sderl_core_answer:answers(R, As, S1);
                 _ -> S1
             end;
@@ -130,13 +130,13 @@ item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
         true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
-    %% Rows that these have brought have their home here now: should they be members again, they
-    %% bring them anew.
+    %% Rows that removed members have brought have their home here now: if they become members again
+    %% they bring their rows anew.
     S = lists:foldl(fun sderl_core_merge:forget_join/2, Moved, Removed),
     Rehome = fun(Row) -> rehome(Row, Removed, Coord) end,
     Rehomed = #{Name => sderl_core_clash:map_rows(Rehome, Clash) || Name := Clash <- Clashes},
-    %% Nobody brings a session to one log: who was removed and added again unheard asks under the
-    %% old one.
+    %% In the one log of a majority group no member brings its session: one that was removed and
+    %% added again without hearing of it asks with the old one.
     Kept = case S#s.mode of
         available -> [Self];
         majority -> sderl_membership:members(Mem) ++ sderl_membership:removed(Mem)
@@ -179,8 +179,8 @@ req(E, List, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(List, S);
 req(_, _, N, S) -> not_lead(N, S).
 
-%% A learner sent this list in its former log, and sends it again in the log that it gets. If it
-%% gave us up now, we would go on taking it for a learner, and it would wait for us.
+%% A learner sent this list in its former log, and will send it again in the log that it gets. If it
+%% gave us up now, we would still take it for a learner while it waits for us.
 not_lead(N, #s{d = #d{epoch = E}} = S) ->
     case sderl_core_snapshot:is_learner(N, S) of
         true -> S;
@@ -198,8 +198,8 @@ enqueue(?LIST(O, Sid, R, _) = List, #s{office = Office, d = #d{lineage = E}} = S
     #office{requests = Requests, held = Held, flight = Flight} = Office,
     case S#s.sessions of
         #{O := {Sid, R, As}} ->
-            %% Applied before: answered again, if it is still in flight once that has landed (a
-            %% member that got the batch as part of a snapshot has no answers of its own).
+            %% Applied before: answered again; if its batch is still in flight, once that is
+            %% committed. (A member that got the batch with a snapshot does not have the answers.)
             case Flight of
                 #flight{origins = Os, then = Then} = F ->
                     case lists:member(O, Os) of
@@ -214,20 +214,20 @@ enqueue(?LIST(O, Sid, R, _) = List, #s{office = Office, d = #d{lineage = E}} = S
                                        held = maps:remove(O, Held)}}
     end.
 
-%% Nearly always there is no such list, and looking costs less than copying the others.
+%% Nearly always there is no such list, and a look costs less than a copy of the others.
 without_list(O, Requests) ->
     case lists:keymember(O, ?LIST_MEMBER, Requests) of
         true -> lists:keydelete(O, ?LIST_MEMBER, Requests);
         false -> Requests
     end.
 
--doc "A member begins anew with us: lists that it sent before are not its last ones.".
+-doc "A member begins anew with us: lists that it sent before are out of date.".
 -spec forget_list(node(), #s{}) -> #s{}.
 forget_list(O, #s{office = #office{held = Held, requests = Reqs} = Office} = S) ->
     S#s{office = Office#office{held = maps:remove(O, Held),
                                requests = lists:keydelete(O, ?LIST_MEMBER, Reqs)}}.
 
-%% It counts again.
+%% The member counts again: its list is no longer held.
 -spec unhold(node(), #s{}) -> #s{}.
 unhold(O, #s{office = #office{held = Held} = Office} = S) ->
     case Held of
@@ -286,12 +286,12 @@ then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
     end;
 then({tell, Home, Effect}, S) -> sderl_core_clash:tell_outside(Home, Effect, S);
 then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} = S) ->
-    %% Where we go ourselves all must know, to choose another.
+    %% If we are removed ourselves all members must know, to elect another coordinator.
     Tell = case lists:member(Self, Ns) of true -> maps:keys(P); false -> Ns end,
     S1 = lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S, Tell),
     S1#s{peers = maps:without(gone(Ns, S), P)}.
 
-%% One that the same batch added again may have been taken in before the batch was committed.
+%% Not members that the same batch added again: they may have been taken in already.
 gone(Ns, #s{leaving = undefined, d = #d{view = V}}) -> [N || N <- Ns, not is_map_key(N, V)];
 gone(Ns, _) -> Ns.
 
@@ -299,7 +299,7 @@ gone(Ns, _) -> Ns.
 pay(#s{office = #office{owed = []}} = S) -> S;
 pay(#s{office = #office{owed = Owed, unknown_answers = Unknown}} = S) ->
     #s{committed = C, d = #d{lineage = E}} = S,
-    %% Members whose answers are unknown hear so with the batch that says it.
+    %% Members whose answers are unknown hear this with the batch that orders it.
     lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, set_owed([], S),
                 [N || N <- Owed, not lists:keymember(N, 1, Unknown)]).
 
@@ -312,8 +312,8 @@ reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} =
 reorder(S) -> S.
 
 -doc """
-We were stopped, and these members have not told us since whom they follow: that they acknowledged
-the batch that is out says nothing any more, and they get it again.
+We were stopped, and these members have not told us since whom they follow. So their acknowledgement
+of the batch that is out counts no more, and they get the batch again.
 """.
 -spec wait_again([node()], #s{}) -> #s{}.
 wait_again(Silent, #s{mode = available, office = #office{flight = #flight{wait = W} = F}} = S) ->
@@ -347,9 +347,9 @@ proposed(Mod, Store, S) ->
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, without_frozen(S))))
     end.
 
-%% Before a member is removed that is aside its names go: with what another component told, or in a
-%% batch before that of the list that asks for it, as that is a scan. (In the one log of a majority
-%% group they are what that log says.)
+%% The names of a member that is set aside are dropped before it is removed: with the membership
+%% that another component told, or, as that is a scan, in the batch before the one with the list
+%% that asks for the removal. (In the one log of a majority group they stay as they are in the log.)
 without_frozen(
     #s{mode = available, office = #office{requests = Requests, changes = Changes}} = S
 ) ->
@@ -372,7 +372,7 @@ sent({Items, Index, Then, S0}) ->
     {Learners, #s{office = #office{owed = Owed}} = S1} = sderl_core_snapshot:keep_up(Num, S0),
     Msg = {batch, E, Num, C, Items},
     S2 = lists:foldl(fun(N, A) -> send(N, Msg, A) end, S1, Live ++ Learners),
-    %% A commit that was owed rode on the batch; who does not get the batch is told.
+    %% The batch carries the notice of commit that is owed; members that do not get it are told.
     S3 = pay(set_owed((Owed -- Live) -- Learners, S2)),
     #s{office = Office} = S4 = sderl_core_answer:at_once(apply_items(Num, Items, Index, S3)),
     Origins = origins(Items),
