@@ -1,22 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_beats).
 -moduledoc """
-What the nodes of a pair tell each other in place of the heartbeats of all the groups that they
-share.
+What two nodes send each other in place of the heartbeats of all the groups that they share.
 
-The process of a group *stands* towards a node when it has told its fellow there a heartbeat, has
-told it nothing since, and would tell it the same again. A node sends another one *bundle* in each
-interval: for which groups its process stands and is alive. Where nothing has changed that is the
-same as the last time, so a bundle has the changes only: those that are there besides, and those
-that are not there any more, because something else was said or because the process has not run for
-the interval. It is as small for a thousand groups as for one.
+The process of a group *stands* towards a node when it has sent a heartbeat to the group's process
+there, has sent nothing else since, and would send the same again. In each interval a node sends
+each other node one *bundle*, which says for which groups the process stands and has run. A bundle
+has only the changes since the last one: groups that have come, and groups that are gone, because
+the process sent something else or has not run for the interval. So without changes it is as small
+for a thousand groups as for one.
 
 The router of a gateway stands towards its mates like the process of a group (`router/0`). That is
-not answered: the gateway need not know of them.
+not answered: the gateway need not hear from them.
 
-Bundles to a node are a stream, numbered from 0, which begins with all there is. A node that got a
-bundle that does not follow the one before asks for a new stream (the word `again`,
-`begin_again/2`).
+The bundles to a node are a stream, numbered from 0, which begins with all groups. A node that gets
+a bundle out of order asks for a new stream (`again`, `begin_again/2`).
 
 Pure; `m:sderl_heart` is the process.
 """.
@@ -30,8 +28,8 @@ Pure; `m:sderl_heart` is the process.
 -type bundle() ::
     {Stream :: integer(), Number :: non_neg_integer(), Added :: [uid()], Gone :: [uid()]}.
 -doc """
-What goes from node to node. `Span` is in milliseconds: the process of each group of the bundle has
-run within it. `again`: this node is there, and wants a stream from its beginning.
+A message between nodes. `Span` is in milliseconds: the process of each group of the bundle has run
+within it. `again`: this node is there, and wants a stream from its beginning.
 """.
 -type word() :: {beat, Span :: pos_integer(), bundle()} | {again, Span :: pos_integer()}.
 
@@ -53,7 +51,7 @@ run within it. `again`: this node is there, and wants a stream from its beginnin
 %% In the place of a group's uid.
 -define(ROUTER, <<"sderl_router">>).
 
-%% Of another node: its last bundle, and how many groups stand.
+%% What came from another node: its last bundle, and how many groups stand.
 -record(hearing, {
     last = none :: none | {Stream :: integer(), Number :: non_neg_integer()},
     standing = 0 :: non_neg_integer()
@@ -62,7 +60,7 @@ run within it. `again`: this node is there, and wants a stream from its beginnin
 
 %% ---------------------------------------------------------------- what is told
 
--doc "Nothing stands. The streams of two lives of a node's process must differ: `First` does.".
+-doc "Nothing stands. `First` must differ between two lives of the process, as their streams must.".
 -spec new(First :: integer()) -> beats().
 new(First) -> #beats{next = First}.
 
@@ -92,7 +90,7 @@ begin_again(Node, Beats) -> begin_stream(Node, Beats).
 forget_node(Node, #beats{streams = Streams} = Beats) ->
     Beats#beats{streams = maps:remove(Node, Streams)}.
 
-%% The first bundle says what stood before.
+%% The first bundle has all that stands.
 begin_stream(Node,
              #beats{next = Id, stands = Stands, changed = Changed, streams = Streams} = Beats) ->
     Stood = #{Uid => [] || Uid := Nodes <- Stands, lists:member(Node, Nodes)},
@@ -101,8 +99,8 @@ begin_stream(Node,
                 streams = Streams#{Node => #stream{id = Id}}}.
 
 -doc """
-The bundles that are due: to each node towards which something stands, or did a moment ago, and to
-those that are owed one.
+The bundles that are due: to each node towards which something stands, or did in the last bundle,
+and to the nodes that are owed one.
 """.
 -spec bundles(Owed :: #{node() => term()}, beats()) -> {[{node(), bundle()}], beats()}.
 bundles(Owed, #beats{changed = Changed, streams = Streams0} = Beats0) ->
@@ -139,8 +137,8 @@ beats_for(Uid, Node, #beats{stands = Stands, silent = Silent}) ->
 none_heard() -> #hearing{}.
 
 -doc """
-A bundle of a node came. `anew`: what stood before does not count. `gap`: bundles are missing, so
-nothing of that node counts until a stream begins.
+A bundle of a node came. `anew`: a stream begins, and what stood before does not count. `gap`:
+bundles are missing, so nothing of that node counts until a stream begins.
 """.
 -spec heard(bundle(), hearing()) -> {anew | follows | gap, hearing()}.
 heard({Stream, 0, Added, _}, _) ->
@@ -154,11 +152,11 @@ heard(_, _) ->
 
 count(Uids) -> length(lists:delete(?ROUTER, Uids)).
 
--doc "For how many groups a node's processes stand. Such a node is answered.".
+-doc "For how many groups a node's processes stand. If for any, the node is sent bundles as well.".
 -spec standing(hearing()) -> non_neg_integer().
 standing(#hearing{standing = Standing}) -> Standing.
 
--doc "For what a router stands.".
+-doc "What stands for the router of a gateway, in place of a group's uid.".
 -spec router() -> uid().
 router() -> ?ROUTER.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_check).
 -moduledoc false.
-%% Checks of terms that come from outside, and the words for those that do not fit: what all parts
-%% of the configuration share.
+%% Checks of terms that come from outside, and error texts for those that do not fit, for all parts
+%% of the configuration.
 
 -export([proper_list/1, is_file/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
 -export([bad/3, boolean/2, count/3, each/3, milliseconds/2]).
@@ -11,7 +11,7 @@
 -export_type([path/0, expected/0, error/0]).
 
 -define(MAX_MS, 16#FFFFFFFF).
-%% Large terms are cut: a sentence shall stay one.
+%% Large terms are cut, so that a sentence stays readable.
 -define(DEPTH, 40).
 
 -doc """
@@ -19,14 +19,14 @@ Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Position
 """.
 -type path() :: [atom() | pos_integer() | {key, term()}].
 
--doc "What should have stood there. Each part of the configuration has the words for its own.".
+-doc "What was expected there. Each part of the configuration has the text for its own.".
 -type expected() :: atom() | tuple().
 
 -type error() :: {bad_config, path(), Found :: term(), expected()}.
 
 -doc "Whether a term is a list to its end.".
 -spec proper_list(term()) -> boolean().
-%% In a guard length/1 fails where there is none.
+%% In a guard, length/1 of anything else fails.
 proper_list(List) when length(List) >= 0 -> true;
 proper_list(_) -> false.
 

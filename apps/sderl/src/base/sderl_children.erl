@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_children).
 -moduledoc false.
-%% A supervisor of processes that find their state in tables: each is started again however often,
-%% as to give up would take the names of a healthy node down with it.
+%% A supervisor of processes that find their state in tables: each is restarted however often,
+%% because a supervisor that gives up would take the names of a healthy node down with it.
 
 -behaviour(supervisor).
 
@@ -10,7 +10,7 @@
 -export([worker/1, worker/2, supervisor/1, supervisor/2]).
 -export([init/1]).
 
--doc "Starts one under this local name.".
+-doc "Starts a supervisor with this local name.".
 -spec start_link(Name :: atom(), [supervisor:child_spec()]) -> supervisor:startlink_ret().
 start_link(Name, Children) -> supervisor:start_link({local, Name}, ?MODULE, Children).
 
@@ -26,11 +26,11 @@ worker(Module) -> worker(Module, []).
 -spec worker(module(), Args :: [term()]) -> supervisor:child_spec().
 worker(Module, Args) -> #{id => Module, start => {Module, start_link, Args}, shutdown => 2000}.
 
--doc "A supervisor that is a module of its own.".
+-doc "The child specification of a supervisor that is a module of its own.".
 -spec supervisor(module()) -> supervisor:child_spec().
 supervisor(Module) ->
     #{id => Module, start => {Module, start_link, []}, shutdown => infinity, type => supervisor}.
 
--doc "One that is a name and its children.".
+-doc "The child specification of a supervisor by its name and children.".
 -spec supervisor(Name :: atom(), [supervisor:child_spec()]) -> supervisor:child_spec().
 supervisor(Name, Children) -> (supervisor(Name))#{start => {?MODULE, start_link, [Name, Children]}}.

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_connector).
 -moduledoc false.
-%% Keeps the links that the own groups need: tries every member that has none, a few at a time,
+%% Keeps the links that the own groups need: it tries each member without a link, a few at a time,
 %% each in a process of its own because connecting may take seconds, and again with back-off.
 %%
-%% Members that a group has forgotten are tried too, seldom: should one come back to which nobody
-%% has a link and that has forgotten us as well, neither would hear of the other (rule 6).
+%% Members that a group has forgotten are tried too, seldom: if such a node comes back, has no link
+%% to any member, and has forgotten us as well, neither would hear of the other (rule 6).
 %%
-%% Which links are needed is read from the directory, again in full now and then, so this process
-%% holds nothing that its successor would miss but the back-off.
+%% Which links are needed is read from the directory, now and then in full, so a successor of this
+%% process misses nothing but the back-off.
 
 -behaviour(gen_server).
 -behaviour(sderl_part).
@@ -103,7 +103,7 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, retries = Retries} =
                 linked -> sderl_retry:linked(Node, Now, Retries);
                 _ -> sderl_retry:failed(Node, kind(Node, Missing), Now, rand:uniform(), Retries)
             end},
-            %% Somebody may wait until every member has been tried.
+            %% A client may wait until every member has been tried.
             lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
             {noreply, try_due(Now, Missing, C)};
         error -> {noreply, C0}
@@ -136,13 +136,13 @@ try_due(Now, {Members, Forgotten}, #c{busy = Busy, retries = Retries0, timer = T
 
 start(Node) ->
     {_, Ref} = spawn_monitor(fun() ->
-        %% The directory tells which groups need it (sderl_dir:needs/0).
+        %% The directory knows which groups need it (sderl_dir:needs/0).
         exit(case connect(Node, group) of true -> linked; false -> failed end)
     end),
     Ref.
 
-%% A process of a group may end between its entry in the directory and the word of it, and the node
-%% may have got another name.
+%% A process of a group may end after its entry in the directory and before it tells this process,
+%% and the node may have got another name.
 compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
     {Groups, _} = sderl_mates:counts(Mates),
     case Now >= At orelse Groups =< ?FEW orelse Node =/= node() of

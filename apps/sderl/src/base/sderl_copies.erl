@@ -9,9 +9,9 @@
 %% | `sderl_followed` | `#followed{}`: readers may use the copy until `until` (`none`: not at all); `copy` tells what was cleared from what came after it |
 %% | `sderl_copies` | `{{Group, Name}, Pid, Home, Epoch, Seq, Meta, Generation}` |
 %%
-%% A reader that finds no name looks again whether the copy is the one that it began with: no name
-%% is missed because the copy was cleared meanwhile. Rows of one copy are changed one by one, so two
-%% reads may see two moments.
+%% A reader that finds no name checks that the copy is still the one that it began with, so it
+%% misses no name because the copy was cleared meanwhile. Rows of a copy are changed one by one, so
+%% two reads may see two moments.
 
 -include("../core/sderl_row.hrl").
 
@@ -90,7 +90,7 @@ sweep(Group, Generation) ->
                                  [{'=:=', '$1', {const, Group}}, Other],
                                  [true]}]).
 
--doc "Deletes the copy. Readers ask from now on.".
+-doc "Deletes the copy. From now on readers ask a member.".
 -spec clear(term()) -> ok.
 clear(Group) ->
     _ = ets:update_element(?FOLLOWED, Group, [{#followed.until, none},
@@ -111,7 +111,7 @@ whole(Group, AsOf, MaxAge) ->
     _ = ets:update_element(?FOLLOWED, Group, [{#followed.until, Until}, {#followed.as_of, AsOf}]),
     ok.
 
--doc "What `info/0` shows of it.".
+-doc "Sets what `info/0` shows of the copy.".
 -spec note(term(), #{names := non_neg_integer(), from := node() | none, state := atom()}) -> ok.
 note(Group, #{names := Names, from := From, state := State}) ->
     _ = ets:update_element(?FOLLOWED, Group, [{#followed.names, Names},
@@ -133,12 +133,12 @@ of_group(Group, Result) ->
 %% ---------------------------------------------------------------- reads of everyone
 
 -doc """
-The process of a name as the copy has it; `none` where there is no copy that may be read. The
-process may have ended since. One of this node that has says that the copy is behind.
+The process of a name in the copy; `none` if there is no copy that may be read. The process may have
+ended since; if it is one of this node that has, the copy is out of date.
 """.
 -spec whereis(term(), term()) -> {ok, pid() | undefined} | none.
 whereis(Group, Name) ->
-    %% Nearly always these two rows and the clock are all that is looked at.
+    %% Nearly always these two rows and the clock are enough.
     case is_fresh(ets:lookup_element(?FOLLOWED, Group, #followed.until, none)) of
         false -> none;
         true ->
@@ -165,7 +165,7 @@ alive(Pid) when node(Pid) =:= node() ->
     end;
 alive(Pid) -> {ok, Pid}.
 
-%% By the clock as it is: to make milliseconds of it would take as long again.
+%% In the clock's own unit: a conversion to milliseconds would take as long again.
 is_fresh(none) -> false;
 is_fresh(Until) -> erlang:monotonic_time() =< Until.
 
@@ -179,7 +179,7 @@ usable(Group) ->
         [] -> none
     end.
 
-%% Unless it was cleared in this moment.
+%% Unless the copy was cleared in this moment.
 absent(Group, Copy) ->
     case usable(Group) of
         Copy -> {ok, undefined};

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dependent).
 -moduledoc false.
-%% A process that shall not outlive another, without a link: its own end would be the other's too,
-%% and one that is in an endless function hears nothing.
+%% A process that must not outlive another. A link would not do: its own end would end the other,
+%% too, and a process in an endless function handles no exit message.
 
 -export([on/1]).
 

@@ -45,7 +45,7 @@ goes on with what one of another island has left.
 -define(GROUPS, sderl_groups).
 -define(OPTIONS, {sderl, options}).
 -define(REFUSE, {sderl, refuse}).
-%% So many groups are looked at at once.
+%% How many groups are looked at at once.
 -define(SOME, 100).
 
 -doc "Makes the tables; the calling process, the supervisor, owns them.".
@@ -150,7 +150,7 @@ memberships_spec() -> [{{'$1', '_', '_', '$2', '_'}, [], [{{'$1', '$2'}}]}].
 -spec named_memberships() -> [{Group :: term(), [node()]}].
 named_memberships() -> [M || {G, _} = M <- memberships(), G =/= undefined].
 
--doc "The own s_groups with their members and their coordinator: for those who watch this node.".
+-doc "The own s_groups with their members and their coordinator, for monitoring.".
 -spec coordinated() -> [{Group :: term(), [node()], Coordinator :: node() | undefined}].
 coordinated() ->
     [{G, Members, Coordinator}
@@ -164,7 +164,7 @@ shares_group(Node) -> shares(Node, []).
 -spec shares_named_group(node()) -> boolean().
 shares_named_group(Node) -> shares(Node, [undefined]).
 
-%% A mate is found soon, as it is in many of many groups.
+%% A mate is found soon, as mates share many of a node's groups.
 shares(Node, Except) ->
     true = ets:safe_fixtable(?GROUPS, true),
     try shares(Node, Except, ets:select(?GROUPS, memberships_spec(), ?SOME))
@@ -192,8 +192,8 @@ entered(Group) -> ets:lookup_element(sderl_state, {init, Group}, 4, 0).
 is_free() -> ets:member(?GROUPS, undefined).
 
 -doc """
-The links that the own groups need and why, whether they are up or not. Told from the directory
-each time, so that no death of a process between two notes leaves a link without its reason.
+The links that the own groups need and why, whether they are up or not. Read from the directory each
+time, so no process that dies between two notes leaves a link without its reason.
 """.
 -spec needs() -> sderl_links:needs().
 needs() ->
@@ -210,7 +210,7 @@ show(Group, Uid, Pid, Members) ->
     Row = {Group, Uid, Pid, Members, undefined},
     case ets:insert_new(?GROUPS, Row) of
         true ->
-            %% It may have left already, and cleared everything, before we came to this.
+            %% The process may have left already, and cleared everything, before we got here.
             case start_uid(Group) of
                 Uid -> shown(Group, Members);
                 _ -> true = ets:delete_object(?GROUPS, Row), ok
@@ -219,8 +219,8 @@ show(Group, Uid, Pid, Members) ->
     end.
 
 -doc """
-What a group's process has to show of itself; `false` where the directory has no place for it. An
-island's process only changes the row that the node server made, which this node loses when it
+Shows the present state of a group's process; `false` if the directory has no place for it. The
+process of an island only changes the row that the node server made, which goes when this node
 enters a group.
 """.
 -spec show(term(), binary(), pid(), [node()], node() | undefined) -> boolean().
@@ -245,7 +245,7 @@ shown(Group, Members) ->
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
 moved(Group, Old, New, Pid) ->
-    %% Not if that process has shown itself.
+    %% Not if the new process has shown itself already.
     _ = ets:select_replace(?GROUPS,
                            [{{'$1', '$2', '_', '$3', '_'},
                              [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
@@ -285,7 +285,7 @@ departing() ->
         [] -> none
     end.
 
--doc "This node is no member any more: remembered, so that whoever returns can be told (rule 1).".
+-doc "This node is no member any more. Remembered, to tell members that return (rule 1).".
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
 left(Group, Uid, Why, Mem) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, erlang:system_time(second), Group}),
@@ -295,15 +295,15 @@ left(Group, Uid, Why, Mem) ->
 -spec forget(term()) -> ok.
 forget(Group) -> forget(Group, forgotten).
 
-%% Whoever does this may be killed at any point. So first what the group's process starts from says
-%% that the group is being left, and by whom, and that goes last: a successor finds either all of
-%% the group, or that there is nothing to do but to finish. Without its tables it would found the
-%% group anew and alone.
+%% The process that does this may be killed at any point. So its first step marks the arguments from
+%% which the group's process starts: the group is being left, and by which process. They go last. A
+%% successor finds either the whole group, or the mark, and only finishes this. Without the mark it
+%% would find no tables, and found the group anew and alone.
 forget(Group, How) ->
     _ = ets:update_element(sderl_state, {init, Group}, {3, {leaving, self(), How}}),
     forget_tables(Group, How).
 
--doc "Finishes what a process was killed at that dropped the group's tables, if one was.".
+-doc "Drops the rest of the group's tables, if a process was killed while it dropped them.".
 -spec finish(term()) -> ok.
 finish(Group) ->
     case ets:lookup(sderl_state, {init, Group}) of
@@ -311,7 +311,7 @@ finish(Group) ->
         _ -> ok
     end.
 
--doc "Which process is dropping the group's tables, or was killed at it.".
+-doc "The process that is dropping the group's tables, or was killed meanwhile.".
 -spec leaver(term()) -> pid() | none.
 leaver(Group) ->
     case ets:lookup(sderl_state, {init, Group}) of
@@ -326,8 +326,7 @@ leaving() -> [G || [G] <- ets:match(sderl_state, {{init, '$1'}, '_', {leaving, '
 forget_tables(Group, How) ->
     lists:foreach(fun sderl_part:group_ended/1,
                   lists:usort([uid(Group), start_uid(Group)]) -- [none]),
-    %% Of the tables the directory goes first: readers that miss a row must not take us for a
-    %% member.
+    %% The directory goes first: readers that miss a row must not take us for a member.
     true = ets:delete(?GROUPS, Group),
     ok = sderl_forgotten:note(Group, []),
     true = sderl_saved:purge(Group),
@@ -336,7 +335,7 @@ forget_tables(Group, How) ->
     ok = tell_left(Group, How),
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),
-    %% Shown by whoever started it, in this moment: see show/4.
+    %% Shown in this moment by the process that started it: see show/4.
     case ets:lookup(?GROUPS, Group) of
         [{_, Was, _, _, _} = Row] -> true = ets:delete_object(?GROUPS, Row), ok;
         _ -> ok
@@ -346,7 +345,7 @@ forget_tables(Group, How) ->
 
 tell_left(_, forgotten) -> ok;
 tell_left(Group, {left, Why, Mates}) ->
-    %% Of a group that was left others tell; one that was deleted nobody has any more.
+    %% Others tell of a group that was left; a deleted one exists nowhere any more.
     Why =:= deleted andalso unknow_all(Group, Mates),
     _ = [sderl_refused:forget_join(Group, N) || {G, N, _} <- sderl_refused:joins(), G =:= Group],
     sderl_part:group_left(Group, Mates).
@@ -366,15 +365,15 @@ start_args(Group, Uid, Args) ->
     true = ets:insert(sderl_state, {{init, Group}, Uid, Args, erlang:unique_integer([monotonic])}),
     ok.
 
--doc "Under which uid a group's process starts; `none` if the group is gone.".
+-doc "The uid with which a group's process starts; `none` if the group is gone.".
 -spec start_uid(term()) -> none | binary().
 start_uid(Group) -> ets:lookup_element(sderl_state, {init, Group}, 2, none).
 
--doc "Whether an own group decides by majority; `available` also of any other.".
+-doc "The consistency of an own group; `available` for any other.".
 -spec consistency(term()) -> available | majority.
 consistency(Group) -> maps:get(mode, kind(Group), available).
 
--doc "The kind of an own group, as far as it was said when it started.".
+-doc "The kind of an own group, as far as its start arguments say it.".
 -spec kind(term()) -> kind().
 kind(Group) ->
     case ets:lookup(sderl_state, {init, Group}) of
@@ -395,7 +394,7 @@ gone(Group, Uid, Why, Mem, At) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, At, Group}),
     ok.
 
--doc "This node is asked to join a group again that it left: what it remembers of that is over.".
+-doc "This node is asked to join a group again that it left, and forgets that it left.".
 -spec forget_gone(binary()) -> ok.
 forget_gone(Uid) ->
     true = ets:delete(sderl_gone, Uid),
@@ -427,12 +426,11 @@ known() ->
     [{G, Nodes} || G <- Groups, not ets:member(?GROUPS, G), [_ | _] = Nodes <- [known(G)]].
 
 -doc """
-The nodes that a group is known to have: as its members tell, else as the launch configuration has
-it.
+The nodes that a group is known to have: by its members, or else by the launch configuration.
 """.
 -spec known(term()) -> [node()].
 known(Group) ->
-    %% The last word of a node that left our group may come after it left.
+    %% The last message of a node that left our group may come after it left.
     Told = [Nodes || From <- tellers(), {_, Nodes} <- ets:lookup(sderl_known, {Group, From}),
                      is_empty() orelse is_free() orelse shares_named_group(From)],
     case Told of
@@ -443,7 +441,7 @@ known(Group) ->
 %% The nodes that told something: there are few, and many groups.
 tellers() -> ets:lookup_element(sderl_state, tellers, 2, []).
 
--doc "One process alone says what is known.".
+-doc "Called by one process only, the node server.".
 -spec know(term(), [node()], config | node()) -> ok.
 know(Group, Nodes, From) ->
     case From =:= config orelse lists:member(From, tellers()) of
@@ -453,7 +451,7 @@ know(Group, Nodes, From) ->
     true = ets:insert(sderl_known, {{Group, From}, Nodes}),
     ok.
 
--doc "A node is not in the group any more, as it tells.".
+-doc "A node says that it is not in the group any more.".
 -spec unknow(term(), node()) -> ok.
 unknow(Group, From) ->
     true = ets:delete(sderl_known, {Group, From}),
@@ -467,15 +465,15 @@ unknow_from(From) ->
     ok.
 
 -doc """
-Drops what nodes told that are in no own group any more: they tell no changes. A free node keeps
-what it heard last from those with which it shared groups until then, `Before`, as nobody will tell
-it anything newer, until it is in a group again. Whether nothing is left to do.
+Drops what was heard from nodes that are in no own group any more, as they tell no changes. A free
+node keeps what it heard last from the nodes `Before`, with which it shared groups until then, until
+it is in a group again: nobody will tell it anything newer. True if nothing is left to do.
 """.
 -spec unknow_strangers(Before :: [node()]) -> boolean().
 unknow_strangers(Before) ->
     Own = named_memberships(),
-    %% A group that this node is about to leave shows those that stay: what it knew from others that
-    %% go with it it keeps, should it be free then.
+    %% A group that this node is about to leave shows only the members that stay. What this node
+    %% heard from members that go with it is kept, in case it is free then.
     case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
         true -> unknow_all_but(mates(Own));
         false when Own =:= [], Before =/= [] -> not unknow_all_but(Before);

@@ -1,23 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_heart).
 -moduledoc """
-The heartbeats of all groups of this node that say what was said before: one message for each pair
-of nodes and interval, instead of one for each group.
+The repeated heartbeats of all groups of this node: one message for each pair of nodes and interval,
+instead of one for each group.
 
-The process of a group tells its fellows a heartbeat itself while that is news. When it has told one
-twice, and would say the same again, it leaves that to this process (`stand/3`): it says in a table
-that it runs (`tick/2`) and which nodes should hear the same once more. This process tells the nodes
-for which groups that holds (`m:sderl_beats`), and writes down what they tell. There the process of
-the group looks with its own tick (`heard/2`) and goes on as if that heartbeat had come again, at
-the time when the other process ran last, or somewhat before. So one process that hangs is missed in
-its group as soon as if it had sent its heartbeats itself: they end when it does not say any more
-that it runs, and those of other groups go on.
+The process of a group sends a new heartbeat itself. When it has sent a member the same heartbeat
+twice, and would send it again, it leaves that to this process (`stand/3`): it notes in a table that
+it runs (`tick/2`) and which nodes should get the same again. This process tells those nodes for
+which groups that holds (`m:sderl_beats`), and records what they send. There the process of the
+group looks with its own tick (`heard/2`) and goes on as if the heartbeat had come again, at the
+time when the other process ran last, or somewhat before. So a process that hangs is missed in its
+group as soon as if it had sent its heartbeats itself: they end when it no longer notes that it
+runs, and those of other groups go on.
 
 A node whose library does not have this process never answers it, and the processes of its groups
-are told heartbeats one by one (`is_ready/1`). So it is where this process hangs, here or there.
+get heartbeats one by one (`is_ready/1`); so they do if this process hangs, here or there.
 
 The router of a gateway leaves its beats to this process in the same way: it stands towards its
-mates (`sderl_beats:router/0`), which look when it was told last (`last/2`).
+mates (`sderl_beats:router/0`), which look when they last heard so (`last/2`).
 
 | table | row | |
 |---|---|---|
@@ -38,8 +38,7 @@ mates (`sderl_beats:router/0`), which look when it was told last (`last/2`).
 
 -define(STANDS, sderl_stands).
 -define(HEARD, sderl_heard).
-%% A node that does not answer is asked so often, one interval after the other, and then in one of
-%% so many.
+%% A node that does not answer is asked in so many intervals in a row, and then in one of so many.
 -define(FIRST_PROBES, 3).
 -define(PROBE_EVERY, 30).
 %% Entries of a process that did not run for so many intervals are forgotten.
@@ -47,9 +46,9 @@ mates (`sderl_beats:router/0`), which look when it was told last (`last/2`).
 
 -record(h, {
     beats = sderl_beats:new(erlang:system_time()) :: sderl_beats:beats(),
-    %% Nodes of which something came, until when that counts.
+    %% Nodes that sent something, and until when that counts.
     hearing = #{} :: #{node() => {Until :: integer(), sderl_beats:hearing()}},
-    %% Nodes that wait for a bundle though nothing may stand towards them.
+    %% Nodes that get a bundle even if nothing stands towards them.
     owed = #{} :: #{node() => []},
     %% Nodes that have not answered, with the number of intervals.
     probes = #{} :: #{node() => non_neg_integer()},
@@ -70,8 +69,8 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 %% ---------------------------------------------------------------- for the processes of groups
 
 -doc """
-Whether heartbeats to a node may be left to this process, and to the one there. The first who asks
-has the node asked.
+Whether heartbeats to a node may be left to this process, and to the one there. The first call for a
+node has that node asked.
 """.
 -spec is_ready(node()) -> boolean().
 is_ready(Node) ->
@@ -105,8 +104,8 @@ The process of a group ran at this time, and nothing has changed; false if that 
 tick(Uid, Ran) -> ets:update_element(?STANDS, Uid, {2, Ran}).
 
 -doc """
-When the process of the group on a node ran that stands towards this one; `none` where none stands
-or nothing was heard of that node lately.
+When the group's process on a node, which stands towards this node, last ran; `none` if it does not
+stand or nothing was heard from that node lately.
 """.
 -spec heard(binary(), node()) -> integer() | none.
 heard(Uid, Node) ->
@@ -179,14 +178,14 @@ next(#h{timer = Timer} = H) ->
     true = ets:insert(?HEARD, {?MODULE, now_ms() + 2 * span()}),
     H#h{timer = sderl_timer:next(Timer, interval(), beat)}.
 
-%% That of the ticks of groups. Each has one in the span, unless it is late by half of it.
+%% That of the ticks of groups. Each has one in the span, unless it is late by half an interval.
 interval() -> sderl_options:value(tick_ms).
 
 span() -> (3 * interval()) div 2.
 
 %% ---------------------------------------------------------------- once in an interval
 
-%% Groups whose process did not say that it runs.
+%% Groups whose process has not noted that it runs.
 missed(#h{beats = Beats} = H) ->
     Before = now_ms() - span(),
     Missed = ets:select(?STANDS, [{{'_', '$1', '_'}, [{'<', '$1', Before}], ['$_']}]),
@@ -203,7 +202,7 @@ probe(#h{probes = Probes} = H) ->
         Count + 1
     end, Probes)}.
 
-%% A node that was heard and is not any more is asked again when somebody wants it.
+%% A node that is not heard any more is asked again when a process wants to stand towards it.
 expire(#h{hearing = Hearing} = H) ->
     Now = now_ms(),
     maps:fold(fun

@@ -9,9 +9,9 @@ promised, whether it decides by majority, or that this node left the group. It i
 of these changes and never for an operation on a name, beside the old one and then renamed, so that
 a crash leaves the one or the other.
 
-A file tells by itself what it is: a mark, the version of the format, a checksum, and the node that
-it is of, since nodes of one machine may share the folder. Its name is a hash of node and group.
-What is damaged, of another version or not under its name is ignored, told of and left where it is.
+A file begins with a mark, the version of the format, a checksum, and the name of its node, since
+nodes of one machine may share the folder. Its own name is a hash of node and group. A file that is
+damaged, of another version or not under its name is ignored, reported and left where it is.
 """.
 -export([write/2, read/2, file/3, is_there/3, forget_left/4]).
 -export_type([entry/0, ignored/0, reason/0, failure/0]).
@@ -38,7 +38,7 @@ the highest counter. `left` says when (system time, seconds) and why the node le
     answer := sderl_options:answer()
 }.
 
--doc "A file that is not used, and why.".
+-doc "A file that is ignored, and why.".
 -type ignored() :: {File :: file:filename_all(), reason()}.
 -type reason() :: not_a_state_file | damaged | misnamed | {version, integer()} | failure().
 -doc "What the file system says.".
@@ -111,7 +111,7 @@ entry(Content) ->
           membership := Membership, epoch := Epoch, left := Left} = Entry
           when is_atom(Node), is_binary(Uid), is_boolean(Configured),
                is_map(Membership), is_integer(Epoch) ->
-            %% Files that were written before there were such groups lack the key.
+            %% Files of earlier versions lack the key.
             Consistency = maps:get(consistency, Entry, available),
             Answer = maps:get(answer, Entry, committed),
             case is_left(Left)
@@ -145,8 +145,8 @@ forget_left(Dir, Node, Group, Uid) ->
     end.
 
 -doc """
-Whether the node has a file of the group, be it damaged or of a former group of the name. A folder
-that cannot be read may have one.
+Whether the node has a file of the group, even a damaged one or one of a former group of that name.
+True for a folder that cannot be read.
 """.
 -spec is_there(file:name_all(), node(), term()) -> boolean().
 is_there(Dir, Node, Group) -> file:read_file_info(file(Dir, Node, Group)) =/= {error, enoent}.

@@ -28,7 +28,7 @@ Makes the tables of the part. The calling process, the supervisor of the applica
 
 -define(PARTS, {sderl, parts}).
 
--doc "Registers the parts, in the order in which they are told, and makes their tables.".
+-doc "Registers the parts, in the order in which they are called, and makes their tables.".
 -spec register_all([module()]) -> ok.
 register_all(Parts) ->
     ok = code:ensure_modules_loaded(Parts),

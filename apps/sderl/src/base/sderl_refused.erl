@@ -12,15 +12,15 @@
 
 -include("../core/sderl_version.hrl").
 
-%% So often, and for so many nodes, is it said that a node speaks another version.
+%% How often it is reported that a node speaks another version, and for how many nodes.
 -define(VERSION_AGAIN_S, 3600).
 -define(VERSIONS, 100).
 
 %% ---------------------------------------------------------------- joins
 
 -doc """
-Notes why a node was left out of a group; `info/0` shows it. What is tried again and again for the
-same reason is one event.
+Notes why a node was left out of a group; `info/0` shows it. Further attempts that fail for the same
+reason are no new event.
 """.
 -spec note_join(term(), node(), term()) -> ok.
 note_join(Group, Node, Why) ->
@@ -31,7 +31,7 @@ note_join(Group, Node, Why) ->
         _ -> sderl_event:emit(join_refused, #{group => Group, node => Node, reason => Why})
     end.
 
--doc "That is over.".
+-doc "Forgets that a node was left out.".
 -spec forget_join(term(), node()) -> ok.
 forget_join(Group, Node) ->
     true = ets:delete(sderl_refused, {Group, Node}),
@@ -44,7 +44,7 @@ joins() -> [{G, N, Why} || {{G, N}, Why, _} <- ets:tab2list(sderl_refused)].
 -spec prune_joins(integer()) -> ok.
 prune_joins(Before) ->
     _ = ets:select_delete(sderl_refused, [{{'_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
-    %% The other group says hello again and again; when it does no more, that is over.
+    %% The other group says hello again and again while the conflict lasts.
     Lately = erlang:system_time(second) - 60,
     _ = ets:select_delete(sderl_refused,
                           [{{'_', uid_conflict, '$1'}, [{'<', '$1', Lately}], [true]}]),
@@ -53,8 +53,8 @@ prune_joins(Before) ->
 %% ---------------------------------------------------------------- versions
 
 -doc """
-A node said something of another version of the protocol, and was not heard. That is an event once
-an hour for each node.
+A message of a node was ignored because it is of another version of the protocol. That is an event
+once an hour for each node.
 """.
 -spec note_version(node(), Version :: integer()) -> ok.
 note_version(Node, Version) ->
@@ -66,7 +66,7 @@ note_version(Node, Version) ->
         false -> ok
     end.
 
--doc "It speaks our version now, or is down.".
+-doc "The node speaks our version now, or is down.".
 -spec accept_version(node()) -> ok.
 accept_version(Node) ->
     true = ets:delete(sderl_state, {version, Node}),
@@ -96,8 +96,8 @@ messages() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, 
 %% ---------------------------------------------------------------- how often
 
 -doc """
-Whether this is said for the first time in so many seconds. At most so many things are remembered,
-and while there is no room for another one it is not said.
+Whether this is the first time in so many seconds. At most `Most` things are remembered; while there
+is no room for another one, it does not count as the first time.
 """.
 -spec first(What :: term(), Seconds :: non_neg_integer(), Most :: pos_integer()) -> boolean().
 first(What, Seconds, Most) ->
@@ -106,7 +106,7 @@ first(What, Seconds, Most) ->
     case ets:insert_new(sderl_state, {{said, What}, Until}) of
         true -> has_room(What, Most, Now);
         false ->
-            %% One of those that come at the same time says it.
+            %% Of several calls at the same time, one is the first.
             Guards = [{'=:=', '$1', {const, What}}, {'=<', '$2', Now}],
             Again = [{{{said, '$1'}, '$2'}, Guards, [{{{{said, '$1'}}, Until}}]}],
             1 =:= ets:select_replace(sderl_state, Again)

@@ -6,14 +6,14 @@ When nodes to which a link is missing are tried again.
 A node whose link broke is tried at once, and again after a fifth of a second. One that has not been
 linked yet is tried at once, and again after a second: most connect themselves when they start. Each
 further pause is twice as long, up to ten seconds, and spread, so that nodes that lost the same node
-do not all knock at the same moment. When a lost node is back, all other lost ones are tried within
+do not all try it at the same moment. When a lost node is back, all other lost ones are tried within
 five seconds: the network may be whole again.
 
-An attempt takes about a millisecond of processor time, here and where the node's port is asked for.
-So where many members are missing, as while a group of a hundred starts, each of them is tried more
-seldom, such that there are two attempts a second, but no pause is longer than half a minute.
-Forgotten members, of which there may be very many, have no influence on that. Each is tried once in
-20 to 60 s, or so seldom that there are two attempts a second.
+An attempt takes about a millisecond of CPU time, here and in the port mapper (epmd) of the other
+host. So if many members are missing, as while a group of a hundred starts, each of them is tried
+less often, so that there are two attempts a second, but no pause is longer than half a minute.
+Forgotten members, of which there may be very many, do not count here. Each is tried once in 20 to
+60 s, or less often, so that there are two attempts a second.
 
 Pure: callers give the time, and the random number for the spread.
 """.
@@ -90,9 +90,8 @@ due(Missing, Now, Retries) ->
     Untried ++ [Node || {_, Node} <- lists:sort(Due)].
 
 -doc """
-The first time after `Now` at which one of the nodes is due, and `Latest` if there is none before.
-(For those that are due now, and wait because others are being tried, nothing comes of looking
-again.)
+The first time after `Now` at which one of the nodes is due, but `Latest` at most. (Nodes that are
+due now, and wait because others are being tried, do not count.)
 """.
 -spec next(Now :: integer(), Latest :: integer(), retries()) -> integer().
 next(Now, Latest, Retries) ->

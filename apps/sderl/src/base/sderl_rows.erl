@@ -16,7 +16,7 @@
 
 -doc "A row as it stands in the table.".
 -type stored() :: tuple().
--doc "Where a scan in pieces stands.".
+-doc "How far a scan in pieces has come.".
 -type cursor() :: term().
 
 -doc "The row as the protocol has it.".

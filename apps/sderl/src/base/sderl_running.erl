@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_running).
 -moduledoc false.
-%% The result of an interface call on a node where the application does not run, may not, or stops
-%% meanwhile and takes its tables along.
+%% The result of a call of the API on a node where the application does not run, may not run, or
+%% stops during the call, when its tables vanish.
 
 -export([call/1, while/1]).
 
@@ -14,13 +14,13 @@ call(Fun) ->
         {true, Why} -> {error, Why}
     end.
 
--doc "Of what needs the tables and nothing else.".
+-doc "Runs a function that needs the tables and nothing else.".
 -spec while(fun(() -> Result)) -> Result | {error, not_running}.
 while(Fun) ->
     try Fun()
     catch
         error:badarg:Stack ->
-            %% Tables go one after the other, and the library may have started again meanwhile.
+            %% Tables vanish one after the other, and the library may have started again meanwhile.
             case is_of_no_table(Stack) orelse not sderl_dir:is_running() of
                 true -> {error, not_running};
                 false -> erlang:raise(error, badarg, Stack)

@@ -32,7 +32,7 @@ log(G, Epoch, Num, Items) -> ets:insert(?STATE, {{log, G}, Epoch, Num, Items}).
 -spec came_home(term(), {term(), non_neg_integer()}, [term()]) -> true.
 came_home(G, Position, Names) -> ets:insert(?STATE, {{came_home, G}, Position, Names}).
 
--doc "Which names these are, of the batch of this position.".
+-doc "The names that the batch of this position gave another home.".
 -spec came_home(term(), {term(), non_neg_integer()}) -> [term()].
 came_home(G, Position) ->
     case ets:lookup(?STATE, {came_home, G}) of
@@ -46,7 +46,7 @@ session(G, Node, {Sid, R, As}) -> ets:insert(?STATE, {{session, G, Node}, Sid, R
 -spec no_session(term(), node()) -> true.
 no_session(G, Node) -> ets:delete(?STATE, {session, G, Node}).
 
--doc "Said before there is one, so that none is missed by whoever looks for them.".
+-doc "Called before there is a session, so that a successor misses none.".
 -spec may_have_sessions(term(), [node()]) -> true.
 may_have_sessions(G, Nodes) -> ets:insert(?STATE, {{sessions, G}, Nodes}).
 
@@ -56,7 +56,7 @@ session_nodes(G) -> ets:lookup_element(?STATE, {sessions, G}, 2, []).
 -doc "Replaces what is known of all members' last lists, of those that may have one.".
 -spec sessions(term(), Had :: [node()], #{node() => session()}) -> true.
 sessions(G, Had, Sessions) ->
-    %% A process may die in between: a session that stays is never missed.
+    %% The process may die in between: the list always has all sessions that there are.
     Now = maps:keys(Sessions),
     true = ets:insert(?STATE, [{{sessions, G}, lists:usort(Had ++ Now)}
                                | [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]]),

@@ -18,8 +18,8 @@ link count. All counts only grow for as long as the node runs, over restarts of 
 Bytes are estimated: the external size of the first 128 messages of each kind, then of one in 128.
 
 For monitoring there are also the registrations of each group that clients on this node asked for,
-and how many routed messages went over this gateway from one node to the next (`edges`), which is
-counted for each bundle as if all in it came from where its first came from.
+and how many routed messages went over this gateway from one node to the next (`edges`). The
+messages of a bundle all count for the origin of its first message.
 """.
 
 -export([new/0, read/0, sample/0]).
@@ -33,7 +33,7 @@ counted for each bundle as if all in it came from where its first came from.
 
 -define(TABLE, ?MODULE).
 -define(EXACT, 128).
-%% So many pairs of nodes are told apart.
+%% How many pairs of nodes are counted apart.
 -define(EDGES, 10_000).
 %% Behind messages and bytes of the five kinds.
 -define(WRITES, 11).
@@ -87,8 +87,8 @@ index(attributes) -> 9.
 %% ---------------------------------------------------------------- where it happens
 
 -doc """
-Sends a message of the library over a link that there is, or not at all, and counts what goes;
-`Message` is what is measured of it.
+Sends a message of the library if there is a link, and counts it; `Message` is the part that is
+measured.
 """.
 -spec send(pid() | {atom(), node()}, term(), kind() | group, term()) -> ok.
 send(To, Frame, Kind, Message) ->

@@ -3,12 +3,13 @@
 -moduledoc false.
 %% A request to a group of this node from the caller's side (rule 19), and the answer to it.
 %%
-%% The answer comes to an alias that the caller makes once. It stays good while the process of the
-%% group dies and its successor takes over, and it names the operation: asking again after such a
-%% death applies it once. A caller that waits for longer than most monitors the process that it
-%% asked. To monitor it from the start would cost every operation, and to look now and then whether
-%% it lives would cost more than the operation itself where a large group takes long for each. What
-%% is not answered in time has an unknown outcome.
+%% The answer comes to an alias that the caller makes once. The alias stays valid when the process
+%% of the group dies and its successor takes over, and it identifies the operation: if the caller
+%% asks again after such a death the operation is applied once. A caller that waits longer than
+%% usual monitors the process that it asked. A monitor from the start would cost every operation,
+%% and in a large group, where each operation takes long, looking now and then whether the process
+%% lives would cost more than the operation. An operation without an answer in time has an unknown
+%% outcome.
 
 -export([write/2, read/2, request/3, await/2]).
 -export([answer/2, answer_all/2]).
@@ -19,17 +20,17 @@
 
 %% How long a caller waits before it monitors its group's process.
 -define(QUICK_MS, 25).
-%% How long it then takes a dead process' successor to be in the directory, or so.
+%% About how long it takes until a dead process' successor is in the directory.
 -define(SUCCESSION_MS, 5).
-%% As long as a process can wait at once, in milliseconds, or nearly.
+%% About the longest time that `receive` accepts, in milliseconds.
 -define(LONGEST, 1_000_000_000).
 
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}` after
-the configured time (10 s by default), or as soon as it is clear that nobody here will ever know
-what became of it: while the operation was under way the node was cut off from its coordinator and
-went to another, or was removed from the group and heard so from outside, or the home of a name that
-it changes went without acknowledging that.
+the configured time (10 s by default), or as soon as it is clear that this node will never know the
+outcome: during the operation the node was cut off from its coordinator and went to another, or it
+heard from another component that it is removed, or the home of a name that the operation changes
+went without acknowledging that.
 """.
 -spec write(term(), sderl_core:op()) ->
     {ok, term()} | {error, not_member | not_running | connect_all}.
@@ -46,7 +47,7 @@ write(Group, Op) ->
     end.
 
 -doc """
-Reads a name through the group's log. Nothing is at stake where no answer comes, so that is a value
+Reads a name through the group's log. If no answer comes nothing is lost, so that is an error value
 and no exit.
 """.
 -spec read(term(), term()) -> {ok, pid() | undefined} | {error, atom()}.
@@ -82,8 +83,8 @@ request(Group, Request, Timeout) ->
     end.
 
 -doc """
-Waits until a group is ready on this node, also one that this node is not a member of yet: one that
-enters by seeds will be.
+Waits until a group is ready on this node. The node need not be a member yet, as it may be entering
+the group by seeds.
 """.
 -spec await(term(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
 await(Group, Timeout) ->
@@ -93,7 +94,7 @@ await(Group, Timeout) ->
     end.
 
 await_until(Group, Deadline) ->
-    %% No process can wait longer at once.
+    %% `receive` takes no longer time.
     Ms = min(left(Deadline), ?LONGEST),
     case request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms) of
         {ok, Answer} -> Answer;
@@ -103,7 +104,7 @@ await_until(Group, Deadline) ->
         {error, Why} -> {error, Why}
     end.
 
-%% A process of the group keeps the time as a number.
+%% The process of the group keeps the deadline as a number.
 await_deadline(infinity) -> deadline(?LONGEST);
 await_deadline(Ms) -> deadline(Ms).
 
@@ -169,14 +170,14 @@ deadline(Ms) -> now_ms() + Ms.
 left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - now_ms()).
 
--doc "Answers a caller; nobody where none waits.".
+-doc "Answers a caller, if one waits.".
 -spec answer(From :: term(), term()) -> ok.
 answer(From, Value) when is_reference(From) ->
     From ! {From, Value},
     ok;
 answer(_, _) -> ok.
 
--doc "Answers callers, who are counted for monitoring.".
+-doc "Answers callers, and counts the answers for monitoring.".
 -spec answer_all([{From :: term(), term()}], sderl_traffic:tally()) -> ok.
 answer_all(List, Tally) -> answer_all(List, 0, 0, 0, Tally).
 

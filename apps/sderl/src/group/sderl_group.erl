@@ -12,8 +12,8 @@
 %% What another process sends is checked first (`sderl_group_door`): an ill-typed operation is
 %% refused, any other ill-typed message is dropped, and both are counted.
 %%
-%% Clients are answered through an alias they made (see `sderl_client`), so an answer finds its
-%% client also when it comes from a successor of the process that took the question.
+%% Clients are answered through an alias they made (see `sderl_client`), so an answer also finds its
+%% client if it comes from a successor of the process that was asked.
 
 -behaviour(gen_server).
 
@@ -34,7 +34,7 @@
     inner = [] :: [sderl_core:event()],     % rows that effects read
     %% A coordinator orders nothing before it has its index.
     building = none :: none | sderl_index:building(),
-    %% Where the reading of the names that the predecessor left stands.
+    %% How far the names that the predecessor left are read.
     sweep = done :: start | done | sderl_store:cursor(),
     left = false :: boolean(),
     shown :: term(),                        % what the directory shows
@@ -60,8 +60,8 @@ info(Pid, Timeout) ->
     end.
 
 -doc """
-Passes on a hello that came to the node's server over this link. What a node says to the group's
-process itself comes before the word that its link is gone, and this may come after it.
+Passes on a hello that came to the node's server over this link. The link may be gone by now: unlike
+a node's own messages to the group's process, this one may come after the `nodedown`.
 """.
 -spec greet(pid(), binary(), node(), sderl_links:connection() | undefined, term()) -> ok.
 greet(Pid, Uid, From, Connection, Hello) ->
@@ -82,7 +82,7 @@ init({Group, Uid}) ->
                 {Uid, _} -> sderl_dir:departs(Uid, self());
                 _ -> ok
             end,
-            %% Whoever made the group, or added this node, is answered once the file is there.
+            %% A caller that made the group, or added this node, is answered once the file is there.
             {ok, keep(start(Group, Uid, Args)), {continue, start}}
     end.
 
@@ -115,8 +115,7 @@ handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep, heap = Heap} = G0) ->
-    %% The sweep does not run at once: clients wait for a coordinator, and nobody waits for the
-    %% sweep.
+    %% The sweep does not begin at once: clients may wait for a coordinator, none for the sweep.
     _ = Sweep =:= start andalso (self() ! sderl_sweep),
     Ran = now_ms(),
     G = look(keep_again(G0#g{heap = sderl_group_heap:tick(Heap),
@@ -138,7 +137,7 @@ handle_info(sderl_sweep, G) -> {noreply, sweep(G)};
 handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
     ok = sderl_store:own_index(Table, whereis(sderl_watch), St),
     {noreply, G};
-%% A node was tried (`sderl_connector`), or the directory has a place for this group: those who
+%% A node was tried (`sderl_connector`), or the directory has a place for this group: clients that
 %% await the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
 handle_info({sderl_await, From, Ms}, #g{awaited = A} = G) when is_reference(From), is_integer(Ms) ->
@@ -162,8 +161,8 @@ handle_info(Msg, G0) ->
             run(lists:reverse(Events), G)
     end.
 
-%% The application stops: the others need not wait to find out. Nobody expects more of a member
-%% that left, and from one that crashed its successor will be heard.
+%% If the application stops the other members are told, so that they need not find out. After a
+%% member left, they expect nothing more of it; after a crash its successor says hello.
 -spec terminate(term(), #g{}) -> ok.
 terminate(Why, #g{uid = Uid} = G) ->
     ok = sderl_heart:leave(Uid),
@@ -171,8 +170,8 @@ terminate(Why, #g{uid = Uid} = G) ->
 
 take_leave(shutdown, #g{core = C} = G) ->
     lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
-%% This node left its island, or that became part of another: who did not hear so by a batch need
-%% not wait for it either.
+%% This node left its island, or the island became part of another: members that did not hear so by
+%% a batch are told, so that they need not wait for it.
 take_leave(Why, #g{group = undefined, core = C, left = Left} = G)
   when Left; Why =:= {shutdown, moved} ->
     lists:foreach(fun(N) -> send_node(N, away, G) end, sderl_core:peers(C));
@@ -182,7 +181,7 @@ take_leave(_, _) -> ok.
 
 event(Msg, #g{uid = Uid, local = Local}) -> sderl_group_door:event(Msg, Uid, Local).
 
-%% Everything that is there, up to a bound that keeps a step short.
+%% All messages that are there, up to a bound that keeps a step short.
 drain(Events, G) -> drain(Events, 5000, G).
 
 drain(Events, 0, G) -> {Events, G};
@@ -208,12 +207,12 @@ drained(M, Events, Left, G) ->
 
 hear(Event, #g{beats = Beats} = G) -> G#g{beats = sderl_group_beats:hear(Event, Beats)}.
 
-%% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says
-%% at once that it is dead.
+%% The process's monitor is gone. If a later batch gives the process a name it gets a new monitor,
+%% which reports the death at once.
 died({'DOWN', _, process, Pid, _}, #g{local = L} = G) -> G#g{local = maps:remove(Pid, L)};
 died(_, G) -> G.
 
-%% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
+%% Late messages of a former group or monitor are ignored; the rest is counted.
 strange({sderl, ?VSN, Uid, _, _}, #g{uid = Own} = G) when is_binary(Uid), Uid =/= Own -> G;
 strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
@@ -235,8 +234,8 @@ run(Events, #g{core = C0} = G0) ->
     Now = now_ms(),
     {Fx1, C1} = sderl_core:handle(Now, Events, C0),
     G1 = effects(Fx1, G0#g{core = C1}),
-    %% Clients that were just answered run and ask again; what they ask goes with our
-    %% acknowledgement, or into the batch we make, instead of after it.
+    %% Clients that were just answered run and ask again: their next operations go with our
+    %% acknowledgement, or into the batch that we make, instead of after it.
     {More, G2} = case answered(Fx1) of
         true -> erlang:yield(), drain([], G1);
         false -> {[], G1}
@@ -272,7 +271,7 @@ answered([]) -> false.
 
 effects([], G) -> G;
 effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E) =/= replies ->
-    %% Our tables are cleared: what is written now would meet the next group of this name.
+    %% Our tables are cleared: rows written now would get into the next group of this name.
     effects(Es, G);
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
@@ -288,7 +287,7 @@ effect({replies, List}, #g{tally = Tally} = G) ->
     sderl_client:answer_all(List, Tally),
     G;
 effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Group} = G0) ->
-    %% Kept before the rows change: should we die here, the successor does it again.
+    %% Saved before the rows change: if we die here, the successor applies the batch again.
     Wanted = sderl_subs:wanted(Group),
     Notify = lists:member(name, Wanted),
     {St, L, Foreign, Events} = sderl_store:apply(St0, L0, {Epoch, Num}, Items, Index, Notify),
@@ -335,7 +334,7 @@ effect({read_stop, Node}, #g{cursors = Cs} = G) ->
         error -> G
     end;
 effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
-    %% The resolver that came with the older entry decides.
+    %% The resolver of the older registration decides.
     ?ROW(_, PidA, _, VersionA, OptionsA) = A,
     ?ROW(_, PidB, _, VersionB, OptionsB) = B,
     Older = case VersionA =< VersionB of
@@ -350,7 +349,7 @@ effect({clash_effects, Fx}, G) ->
     lists:foreach(fun sderl_watch:tell_loser/1, Fx),
     G;
 effect({event, members_removed, #{nodes := [N]}}, G) when N =:= node() ->
-    %% Our own event of that is that we left.
+    %% The event of this node is `group_left`.
     G;
 effect({event, Name, #{group := Group} = Meta}, G) ->
     sderl_event:emit(Name, Meta),
@@ -425,19 +424,19 @@ send_node(N, Msg, #g{core = C, uid = Uid}) ->
 
 %% ---------------------------------------------------------------- what others see of us
 
-%% The directory follows; what it shows changes rarely.
+%% Updates the directory, if anything that it shows has changed.
 show(#g{group = Group, core = C, shown = Shown} = G0) ->
     case {sderl_core:membership(C), sderl_core:lead(C)} of
         Shown -> ready(G0);
         {Mem, Lead} = Now ->
-            %% The index of a predecessor that coordinated.
+            %% Drops the index of a predecessor that was coordinator.
             G = case Lead =:= node() orelse Lead =:= undefined of
                 true -> G0;
                 false -> drop_index(G0)
             end,
             Members = sderl_membership:members(Mem),
-            %% The batch that removes this node is applied before it is true: it is in the group
-            %% until it leaves.
+            %% This node applies the batch that removes it before it leaves, and is in the group
+            %% until then.
             case Group =:= undefined orelse lists:member(node(), Members) of
                 true -> show(Mem, Members, Now, G);
                 false -> ready(G)
@@ -446,8 +445,8 @@ show(#g{group = Group, core = C, shown = Shown} = G0) ->
 
 show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G) ->
     ok = sderl_forgotten:note(Group, sderl_membership:forgotten(Mem)),
-    %% An island has a place there only once its node has made one, and none when the node leaves
-    %% it.
+    %% The directory has a row for an island only after the node server has made one, and none when
+    %% the node leaves the island.
     case sderl_dir:show(Group, Uid, self(), Members, Lead) of
         true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
         false ->

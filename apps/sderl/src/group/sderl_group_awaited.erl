@@ -3,8 +3,8 @@
 -moduledoc """
 Who awaits a group of this node (`s_group:await/2`).
 
-Ready is: counted in a component, every member tried once and every one that answers in it.
-A linked member that says nothing (no application there) is waited for three ticks.
+A group is ready when this node counts in a component, every member has been tried once, and all
+that answer are in it. A linked member that says nothing (no application there) gets three ticks.
 """.
 
 -export([new/0, await/3, tick/2, answers/2]).
@@ -15,14 +15,14 @@ A linked member that says nothing (no application there) is waited for three tic
 
 -record(awaited, {
     waiting = [] :: [{term(), Until :: integer()}],
-    quiet = {0, []} :: {non_neg_integer(), [node()]}    % for so many ticks these say nothing
+    quiet = {0, []} :: {non_neg_integer(), [node()]}    % ticks for which these have said nothing
 }).
 -opaque awaited() :: #awaited{}.
 
 -spec new() -> awaited().
 new() -> #awaited{}.
 
--doc "For so many milliseconds from now.".
+-doc "A client waits, for so many milliseconds from now.".
 -spec await(From :: term(), Ms :: integer(), awaited()) -> awaited().
 await(From, Ms, #awaited{waiting = Waiting} = A) ->
     A#awaited{waiting = [{From, now_ms() + Ms} | Waiting]}.
@@ -35,7 +35,7 @@ tick(Core, #awaited{quiet = {Ticks, Were}} = A) ->
         Are -> A#awaited{quiet = {0, Are}}
     end.
 
--doc "Those that wait no longer, each with its answer.".
+-doc "The clients that need not wait any longer, each with its answer.".
 -spec answers(sderl_core:state(), awaited()) ->
     {[{From :: term(), ok | {error, timeout}}], awaited()}.
 answers(_, #awaited{waiting = []} = A) -> {[], A};
@@ -50,7 +50,7 @@ answers(Core, #awaited{waiting = Waiting, quiet = {Ticks, Quiet}} = A) ->
     end,
     {[{From, Answer} || {From, _} <- Done], A#awaited{waiting = Rest}}.
 
-%% Asked of the runtime, as the word of a link that has just come may not have reached the core.
+%% Asks the runtime, because the core may not have heard yet of a new link.
 silent(Core) ->
     Heard = [node() | sderl_core:peers(Core)],
     Linked = nodes(connected),

@@ -1,27 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_beats).
 -moduledoc """
-Heartbeats of a group that the node says for its process (`m:sderl_heart`).
+Heartbeats that the node sends for the process of a group (`m:sderl_heart`).
 
-A heartbeat that is said twice stands, and the node says it from then on, until anything else is
-said to that member. A member takes that for what it was told last, if it was told nothing else
-since: what it handles is what it would get if all were sent over the link, in this order.
+A heartbeat that was sent twice stands: from then on the node repeats it, until the process sends
+that member anything else. The member handles its last message again if that was a heartbeat, so it
+handles what it would get if all heartbeats were sent over the link, in this order.
 """.
 
 -export([new/2, begin_tick/1, due/2, end_tick/3, say/3, unsaid/2, unsaid_to_node/2, hear/2]).
 -export_type([beats/0]).
 
-%% Heartbeats that the node is told of are so many ticks old at most, with some room: it must not
-%% take their senders for silent.
+%% How old, in ticks, heartbeats that the node repeats may be, with some room. Their senders must
+%% not count as silent, so `set_aside_ms` has to be longer.
 -define(TICKS, 4).
 
 -record(beats, {
-    %% Whether heartbeats that say what was said before may be left to the node.
+    %% Whether repeated heartbeats may be left to the node.
     shared :: boolean(),
-    %% The last that each member was told, and that each told us, where that was a heartbeat.
+    %% The last message to each member, and from each member, if it was a heartbeat.
     said = #{} :: #{pid() => tuple()},
     heard = #{} :: #{node() => tuple()},
-    %% Towards whom this process stands, and whom it told the same again in this tick.
+    %% The nodes towards which this process stands, and those that it sent the same in this tick.
     stands = [] :: [node()],
     repeated = no_tick :: no_tick | [node()]
 }).
@@ -33,12 +33,12 @@ new(Tick, Aside) -> #beats{shared = Aside >= ?TICKS * Tick}.
 -spec begin_tick(beats()) -> beats().
 begin_tick(B) -> B#beats{repeated = []}.
 
--doc "The events in the place of heartbeats that would have come.".
+-doc "The events in place of the heartbeats that would have come.".
 -spec due(Uid :: binary(), beats()) -> [sderl_core:event()].
 due(Uid, #beats{heard = Heard}) ->
     [{beat, N, Msg, At} || N := Msg <- Heard, At <- [sderl_heart:heard(Uid, N)], At =/= none].
 
--doc "A heartbeat is to be said; false where the node says it.".
+-doc "A heartbeat is to be sent; `false` if the node repeats it.".
 -spec say(pid(), tuple(), beats()) -> {IsSent :: boolean(), beats()}.
 say(Addr, Msg, #beats{said = Said, repeated = Repeated, stands = Stands} = B) ->
     N = node(Addr),
@@ -51,8 +51,8 @@ say(Addr, Msg, #beats{said = Said, repeated = Repeated, stands = Stands} = B) ->
         _ -> {true, B#beats{said = Said#{Addr => Msg}}}
     end.
 
-%% Of the coordinator towards those who follow it, and of these towards it: whoever says anything
-%% else to a heartbeat has yet to be brought in.
+%% Only between the coordinator and its followers: a member that answers a heartbeat with anything
+%% else than `hb_ack` does not follow yet.
 may_stand(_, _, #beats{shared = false}) -> false;
 may_stand(N, {hb, _, _}, #beats{heard = Heard}) ->
     case Heard of
@@ -61,18 +61,18 @@ may_stand(N, {hb, _, _}, #beats{heard = Heard}) ->
     end;
 may_stand(N, {hb_ack, _, _}, _) -> sderl_heart:is_ready(N).
 
--doc "Another message went there.".
+-doc "Another message was sent to this process.".
 -spec unsaid(pid(), beats()) -> beats().
 unsaid(Addr, #beats{said = Said} = B) when is_map_key(Addr, Said) ->
     B#beats{said = maps:remove(Addr, Said)};
 unsaid(_, B) -> B.
 
--doc "The process on that node may be another one.".
+-doc "There may be another process on that node.".
 -spec unsaid_to_node(node(), beats()) -> beats().
 unsaid_to_node(N, #beats{said = Said} = B) ->
     B#beats{said = #{Addr => Msg || Addr := Msg <- Said, node(Addr) =/= N}}.
 
--doc "What came last of each member.".
+-doc "Keeps the last message of each member.".
 -spec hear(sderl_core:event(), beats()) -> beats().
 hear({msg, N, Msg}, #beats{heard = Heard} = B)
   when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_door).
 -moduledoc """
-What comes to the process of a group, as events of the core.
+Messages to the process of a group, as events of the core.
 
-What another process sends is checked here (`m:sderl_wire`). The core keeps what it is given, so
-that what it cannot handle would be there for each process that is started after a crash.
+What another process sends is checked here (`m:sderl_wire`). The core keeps what it is given, and a
+term that it cannot handle would be there again for each process that is started after a crash.
 """.
 
 -export([event/3, asked/3]).
@@ -20,8 +20,7 @@ processes.
 event({sderl_op, From, Op}, _, _) -> asked(op, From, Op);
 event({sderl_again, From, Op}, _, _) -> asked(again, From, Op);
 event({sderl, ?VSN, Uid, Node, Msg}, Uid, _) when is_atom(Node), Node =/= node() ->
-    %% No message comes from this node itself: a member that heard of itself would take itself for
-    %% another.
+    %% Messages in the name of this node itself are refused: a member would take itself for another.
     case sderl_wire:message(Node, Msg) of
         true -> {msg, Node, Msg};
         false -> none
@@ -49,7 +48,7 @@ event(wake, _, _) -> wake;
 event(sderl_depart, _, _) -> depart;
 event(_, _, _) -> none.
 
--doc "A client's operation, for the first time or not.".
+-doc "A client's operation, sent for the first time or again.".
 -spec asked(op | again, term(), term()) -> sderl_core:event() | none.
 asked(How, From, Op) when is_reference(From); From =:= none ->
     case sderl_wire:operation(Op) of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_file).
 -moduledoc """
-What a group keeps on disk (`m:sderl_kept`): what must survive this life of the node, before anybody
-else hears of it.
+What a group keeps on disk (`m:sderl_kept`), because it must survive this life of the node. It is
+written before another process hears of it.
 
-That waits for the disk, and so is done where the membership or an epoch changes and never for an
-operation. What could not be written is tried again with each tick.
+The writer waits for the disk, so this is done when the membership or the epoch changes and never
+for an operation. A failed write is tried again with each tick.
 """.
 
 -export([new/3, keep/2, keep_again/2, left/3]).

@@ -3,24 +3,25 @@
 -moduledoc """
 The heap of a group's process.
 
-A process at work has room for a batch or two: fewer collections, each of little that lives. Most of
-many groups are at rest, and that room would be most of what they cost: they have as little heap as
-they can, and collect all of it. How much a process works is told by its reductions from tick to
-tick, which count operations as well as steps: a batch of hundreds of operations is one step.
+The heap of a busy process has room for a batch or two, so that it is collected less often, with
+little live data each time. If a node has many groups most are at rest, and this room would be most
+of their cost: a process at rest has as small a heap as possible. How busy a process is is seen from
+its reductions from tick to tick, which count operations as well as steps: a batch of hundreds of
+operations is one step.
 """.
 
 -export([new/0, tick/1]).
 -export_type([heap/0]).
 
 -define(ROOM_WORDS, 20_000).
-%% Reductions in a tick: of a process at work (some fifty small batches), and more than at rest.
+%% Reductions in a tick of a busy process (some fifty small batches): more than any at rest.
 -define(AT_WORK, 20_000).
 -define(LITTLE, 4_000).
 -define(TICKS_AT_REST, 5).
 
 -doc """
-The reductions until the last tick, and how it stands with room: there, or none for so many ticks of
-little work.
+The reductions until the last tick, and whether the heap has room: `there`, or the number of ticks
+with little work.
 """.
 -opaque heap() :: {Reductions :: non_neg_integer(), there | non_neg_integer()}.
 
@@ -31,7 +32,7 @@ new() -> {reductions(), 0}.
 -spec tick(heap()) -> heap().
 tick({Before, Room}) ->
     Next = tick(reductions() - Before, Room),
-    %% A collection costs reductions, and is no work that the process was asked for.
+    %% Without the reductions of the collection, which is no work for the group.
     {reductions(), Next}.
 
 tick(Work, Room) when Work >= ?AT_WORK ->

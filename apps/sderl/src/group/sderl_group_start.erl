@@ -44,8 +44,8 @@ begins_with(Group, Uid, #{options := Options} = Args) ->
     end,
     {Core, Store1, Local}.
 
-%% A value of a wrong type that got past an earlier version's door would end each process that is
-%% started.
+%% Without operations that an earlier version let in and that are ill-typed: each process that is
+%% started would end by them.
 sound(Group, Had) ->
     case Had of
         #{outbox := {Number, List}} ->

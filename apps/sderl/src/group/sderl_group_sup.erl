@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_sup).
 -moduledoc false.
-%% The processes of this node's groups, one each. A process that dies finds its state in the
-%% tables, so it is started again however often: to give up would take the names of a healthy
-%% node down with it. A new supervisor starts the groups that the directory shows.
+%% The processes of this node's groups, one each. A process that dies is restarted however often,
+%% and finds its state in the tables: to give up would take the names of a healthy node down with
+%% it. A new supervisor starts the groups that the directory shows.
 
 -behaviour(supervisor).
 
@@ -30,7 +30,7 @@ successor(Group, Uid, Old) ->
     receive {'DOWN', Mon, process, Old, _} -> ok end,
     case start_group(Group, Uid) of
         {ok, _} -> ok;
-        %% It left the group as its last act.
+        %% The process left the group before it ended.
         {error, gone} -> ok
     end.
 
@@ -44,8 +44,8 @@ start_group(Group, Uid) ->
 
 -doc """
 Returns when nothing is left of a former membership of this node in the group. A process that leaves
-needs a moment for its tables; one that was killed at that has a successor, which finishes it
-before this supervisor answers, unless it was no process of a group.
+needs a moment for its tables. If it is killed meanwhile, its successor finishes that before this
+supervisor answers; if it was no process of a group, this function does.
 """.
 -spec await_left(term()) -> ok.
 await_left(Group) ->

@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_watch).
 -moduledoc false.
-%% Pids with names whose home is another node, as theirs was outside the group and may not be back
-%% yet: the coordinator's node watches them (rule 16), here and not in the group's process, because
-%% to monitor a pid on another node may connect or block. A pid that dies, or whose node's link
-%% goes, is reported to the group's process, which has the name removed if that pid still holds it.
+%% Watches, on the coordinator's node, pids with names whose home is not their own node, because
+%% that node was outside the group and may not be back yet (rule 16). Not done in the group's
+%% process, because to monitor a pid on another node may connect or block. A pid that dies, or whose
+%% node's link goes, is reported to the group's process, which has the name removed if that pid
+%% still has it.
 %%
-%% The watched pids stand in a table: a new process of this module monitors them all again. Nobody
-%% says when a name is unregistered, or when the process of a group was killed: every few seconds a
-%% pid without a name, or without anybody to report to, is dropped, and so is the need for the links
-%% opened for it.
+%% The watched pids are in a table: a new process of this module monitors them all again. This
+%% process is not told when a name is unregistered or the process of a group was killed. Every few
+%% seconds it drops pids that have no name, or no process to report to, and the need for the links
+%% that were opened for them.
 %%
 %% It also keeps the index of a coordinator (`sderl_index`) from its death until there is a
 %% successor.
@@ -24,7 +25,7 @@
 
 -define(TABLE, sderl_watches).
 -define(SWEEP, 5000).
-%% The loser of a clash that nobody reaches is tried again after so long, and given up after a day.
+%% The loser of a clash that cannot be reached is tried again after this, and given up after a day.
 -define(AGAIN, 5000).
 -define(GIVE_UP, 86_400_000).
 
@@ -35,13 +36,12 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 -spec watch(pid(), term(), [{term(), pid()}]) -> ok.
 watch(For, Group, Named) -> gen_server:cast(?MODULE, {watch, For, Group, Named}).
 
--doc "The process coordinates no more.".
+-doc "That process is coordinator no longer.".
 -spec drop(pid()) -> ok.
 drop(For) -> gen_server:cast(?MODULE, {drop, For}).
 
 -doc """
-The calling process gets the index that a coordinator left when it died, and that this one has
-since.
+The calling process gets the index that a coordinator left here when it died.
 """.
 -spec give_index(ets:tid()) -> ok.
 give_index(Table) -> gen_server:cast(?MODULE, {give_index, Table, self()}).
@@ -55,9 +55,8 @@ exit(Pid, Reason) -> gen_server:cast(?MODULE, {exit, Pid, Reason}).
 send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
 
 -doc """
-Runs an effect of a clash that was settled, which nobody runs again: where the process is out of
-reach it waits until there is a link. An exit that cannot be trapped is sent until the process has
-ended; a message is sent once.
+Runs an effect of a clash that was settled, once and for all: if the process is out of reach it
+waits for a link. A kill is sent until the process has ended; a message is sent once.
 """.
 -spec tell_loser(sderl_resolver:effect()) -> ok.
 tell_loser(Effect) -> gen_server:cast(?MODULE, {tell_loser, Effect}).
@@ -119,7 +118,7 @@ handle_cast({give_index, Table, To}, S) ->
     _ = is_local(To) andalso give(Table, To),
     {noreply, S};
 handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
-    %% Unless it was dropped while the helper connected.
+    %% Unless the watch was dropped while the helper connected.
     case ets:lookup(?TABLE, {For, Name, Pid}) of
         [{_, Group}] -> {noreply, monitored(For, Group, Name, Pid, S)};
         [] -> {noreply, S}
@@ -162,7 +161,7 @@ unknown(S) ->
     sderl_refused:note_message(?MODULE),
     S.
 
-%% It may have died, too, and the next one asks again.
+%% The receiver may have died, too; its successor will ask again.
 give(Table, To) ->
     try
         ets:info(Table, owner) =:= self() andalso ets:give_away(Table, To, index)
@@ -173,7 +172,7 @@ give(Table, To) ->
 %% The process that a watch reports to is one of this node.
 is_local(Pid) -> is_pid(Pid) andalso node(Pid) =:= node().
 
-%% A row of the name is written before the word to watch it is sent.
+%% The row of the name is written before this process is asked to watch it.
 held({For, Name, Pid}, Group) ->
     is_process_alive(For) andalso sderl_names:pid(Group, Name) =:= Pid.
 
@@ -213,7 +212,7 @@ tell_remote({_, Pid, _} = Effect, GiveUp) ->
         false -> tell_again(Effect, GiveUp)
     end.
 
-%% The link may go while the signal is under way. Only of a kill is there a sign that it arrived.
+%% The link may go while the signal is under way. Only a kill shows that it arrived.
 is_told({exit, Pid, kill} = Effect) ->
     Monitor = monitor(process, Pid),
     ok = tell(Effect),

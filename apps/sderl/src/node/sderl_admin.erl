@@ -16,18 +16,19 @@
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
-%% Nodes that make a group of one name at once have invited each other, and all let go: by chance
-%% one of them is alone at its next try, and the others find that the name is in use.
+%% How often it is tried to make a group. Nodes that make a group of one name at the same time
+%% invite each other, and all give up; by chance one of them is alone at its next try, and the
+%% others find that the name is in use.
 -define(TRIES, 5).
 -define(PAUSE_MS, 400).
 
--doc "The configuration supplies options that are not given.".
+-doc "Options that are not given come from the configuration.".
 -spec create(term(), [node()], s_group:group_options()) ->
     {ok, term(), [node()]} | {error, term()}.
 create(Group, Nodes, Options) ->
     Others = lists:delete(node(), Nodes),
     Answer = maps:get(answer, Options, none),
-    %% Only an available group answers before its members have decided.
+    %% Only an available group can answer before its members have decided.
     Consistency = case Answer of
         applied -> available;
         _ -> maps:get(consistency, Options, none)
@@ -40,7 +41,7 @@ create(Group, Nodes, Options) ->
         {_, differs} -> {error, answer_differs}
     end.
 
-%% The requested value, the configured one (each may be `none`), and the default.
+%% The requested value, the configured one (each may be `none`), and the default. They must agree.
 agreed(none, none, Default) -> {ok, Default};
 agreed(none, Configured, _) -> {ok, Configured};
 agreed(Asked, Configured, _) when Configured =:= none; Configured =:= Asked -> {ok, Asked};
@@ -56,8 +57,8 @@ create_available(Group, Answer, Others) ->
         Error -> Error
     end.
 
-%% A founder alone could add nobody, as it would be no majority of the group with them. So the group
-%% begins with all that are willing, and decides when a majority of these has joined.
+%% A founder alone could not add others: it would be no majority of the group with them. So the
+%% group begins with all nodes that are willing, and decides when a majority of these has joined.
 create_by_majority(Group, Others) -> create_by_majority(Group, Others, ?TRIES).
 
 create_by_majority(Group, Others, Tries) ->
@@ -82,15 +83,14 @@ create_by_majority(Group, Others, Tries) ->
         #{} -> {error, s_group_name_is_in_use}
     end.
 
-%% Another may make a group of that name, and have invited this node, or one of those that are
-%% asked.
+%% Another node may be making a group of that name, and have invited this node or one of the others.
 create_again(s_group_name_is_in_use, Group, Others, Tries) when Tries > 0 ->
     receive
     after rand:uniform(?PAUSE_MS) -> create_by_majority(Group, Others, Tries)
     end;
 create_again(Why, _, _, _) -> {error, Why}.
 
-%% The name is not kept any longer for a group that will not be.
+%% The node need not keep the name any longer for a group that is not made.
 withdraw(Node, Group, Uid) ->
     try gen_server:call({sderl_node, Node}, {withdraw, ?VSN, Group, Uid}, ?INVITE)
     catch
@@ -110,7 +110,7 @@ add(Group, Nodes) ->
         none -> {error, node_does_not_belong_to_the_s_group}
     end.
 
--doc "Adds one node that asked for it.".
+-doc "Adds a node that asked for it.".
 -spec admit(term(), node()) -> {ok, term(), [node()]} | {error, term()}.
 admit(Group, Node) ->
     case add(Group, [Node]) of
@@ -234,7 +234,7 @@ delete(Group) ->
 leave(Group) ->
     case {sderl_dir:members(Group), sderl_forgotten:members(Group)} of
         {[], _} -> {error, node_does_not_belong_to_the_s_group};
-        %% With forgotten members the group is not deleted: it goes on there.
+        %% If there are forgotten members the group is not deleted: it goes on there.
         {[_], []} -> delete(Group);
         _ ->
             case removed(Group, [node()], node_does_not_belong_to_the_s_group) of
@@ -284,8 +284,8 @@ enter(Group, [Seed | Seeds], Whys) ->
 %% ---------------------------------------------------------------- a majority that is lost for good
 
 -doc """
-Makes these nodes all members of a group that has lost its majority. All are asked before any of
-them does it, as half of them would be as lost as before.
+Makes these nodes the only members of a group that has lost its majority. All are asked before any
+of them does it: if only some did, the group would be lost as before.
 """.
 -spec recover(term(), [node()]) ->
     ok
@@ -331,8 +331,8 @@ ask_survivor(Node, Asked) ->
     end.
 
 -doc """
-The work of an asked survivor: it says whether it could recover, or it recovers. Waits for the
-process of the group.
+What a survivor does when it is asked: `check` says whether it could recover, `do` recovers. Waits
+for the process of the group.
 """.
 -spec recover_here(term(), binary(), [node()], check | do, Asker :: node()) -> ok | {error, atom()}.
 recover_here(Group, Uid, Survivors, Step, Asker) ->

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_announce).
 -moduledoc """
-The exchange of groups between nodes that share a group (one hop, rule 24): the nodes that have this
-node's list, and the nodes that have sent their whole list. Kept by `m:sderl_node`, whose name on
-the other nodes it is sent to.
+The exchange of lists of groups between nodes that share a group (one hop, rule 24): which nodes
+have this node's list, and which have sent their whole list. It is part of the state of
+`m:sderl_node`, to which the messages go on other nodes.
 
-The first message over a link has everything; then changes are enough, so that a change costs the
-same in many groups.
+The first message over a link has the whole list, later ones have the changes, so that a change
+costs the same however many groups there are.
 """.
 
 -export([new/0, changed/2, tick/1, down/2, asked/2, ask/1, tell/1, hear/3, hear_changes/3]).
@@ -14,21 +14,21 @@ same in many groups.
 
 -include("../core/sderl_version.hrl").
 
-%% So many ticks lie between two comparisons of what was told with the directory.
+%% Ticks between two comparisons of the announced groups with the directory.
 -define(COMPARE_TICKS, 30).
 
 -record(a, {
-    %% The own s_groups as the mates were told of them, and the mates that told us all of theirs:
-    %% of these a change is enough.
+    %% The own s_groups as they were announced to the mates, and the mates that sent us their whole
+    %% lists: of these a change is enough.
     mates :: sderl_mates:mates(),
     heard = #{} :: #{node() => []},
-    %% Some of those that told something may share no group with this node any more.
+    %% Some nodes that sent lists may share no group with this node any more.
     strangers = false :: boolean(),
     compare = ?COMPARE_TICKS :: pos_integer()
 }).
 -opaque announced() :: #a{}.
 
--doc "For a process that begins: `ask/1` and `tell/1` are due.".
+-doc "The state of a new process: `ask/1` and `tell/1` are due.".
 -spec new() -> announced().
 new() -> #a{mates = sderl_mates:new(node(), sderl_dir:named_memberships())}.
 
@@ -38,7 +38,8 @@ changed(Groups, A) ->
     tell_changes([{Group, sderl_dir:members(Group)} || Group <- Groups, Group =/= undefined], A).
 
 -doc """
-Once a second. A process of a group may end between its entry in the directory and the word of it.
+Called once a second. A process of a group may end after it changed the directory and before it told
+the node server.
 """.
 -spec tick(announced()) -> announced().
 tick(#a{compare = 1, mates = Mates} = A) ->
@@ -47,19 +48,20 @@ tick(#a{compare = 1, mates = Mates} = A) ->
                  A#a{compare = ?COMPARE_TICKS, strangers = true});
 tick(#a{compare = Ticks} = A) -> A#a{compare = Ticks - 1}.
 
--doc "The link to a node is down: over the next one a mate tells all of its groups again.".
+-doc "The link to a node is down: over the next one a mate sends its whole list again.".
 -spec down(node(), announced()) -> announced().
 down(Node, #a{heard = Heard} = A) -> A#a{heard = maps:remove(Node, Heard)}.
 
 -doc """
-The link to a node is up, or it wants to be told all; it is, if it shares a group with this one.
+The link to a node is up, or the node asks for the whole list: it gets that if it shares a group
+with this node.
 """.
 -spec asked(node(), announced()) -> ok.
 asked(Node, #a{mates = Mates} = A) -> tell([Node || sderl_mates:is_mate(Node, Mates)], A).
 
 -doc """
-Asks all mates to tell everything. With links that were there before this process, what others told
-meanwhile went nowhere, and without a change they tell nothing again.
+Asks all mates for their whole lists. Over links that were up before this process, what they sent
+meanwhile was lost, and without a change they would send nothing.
 """.
 -spec ask(announced()) -> ok.
 ask(#a{mates = Mates}) -> lists:foreach(fun ask_node/1, sderl_mates:nodes(Mates)).
@@ -68,7 +70,7 @@ ask_node(Node) ->
     _ = erlang:send({sderl_node, Node}, {sderl_tell, ?VSN, node()}, [noconnect]),
     ok.
 
--doc "Tells all mates all own groups.".
+-doc "Sends all own groups to all mates.".
 -spec tell(announced()) -> ok.
 tell(#a{mates = Mates} = A) -> tell(sderl_mates:nodes(Mates), A).
 
@@ -80,8 +82,8 @@ tell(Nodes, #a{mates = Mates}) ->
 send(Node, Told) ->
     sderl_traffic:send({sderl_node, Node}, {sderl_known, ?VSN, node(), Told}, control, Told).
 
-%% Each change says of a group that is shared with its receiver, which heeds it for that
-%% (`sderl_hello:heeded/3`).
+%% Each message of changes names a group that is shared with its receiver, which therefore accepts
+%% it (`sderl_hello:heeded/3`).
 tell_changes(Memberships, #a{mates = Mates0, heard = Heard, strangers = Strangers} = A0) ->
     Changes = sderl_mates:differing(Memberships, Mates0),
     {Came, Went, Mates} = lists:foldl(fun({Group, Members}, {In, Out, Acc0}) ->
@@ -99,7 +101,7 @@ tell_changes(Memberships, #a{mates = Mates0, heard = Heard, strangers = Stranger
     end, sderl_mates:nodes(Mates)),
     A.
 
--doc "A node told all of its groups.".
+-doc "A node sent its whole list of groups.".
 -spec hear(node(), [{Group :: term(), [node()]}], announced()) -> announced().
 hear(From, List, #a{heard = Heard, mates = Mates, strangers = Strangers} = A) ->
     sderl_dir:unknow_from(From),
@@ -108,7 +110,7 @@ hear(From, List, #a{heard = Heard, mates = Mates, strangers = Strangers} = A) ->
     A#a{heard = Heard#{From => []},
         strangers = Strangers orelse not sderl_mates:is_mate(From, Mates)}.
 
--doc "A node told what changed; one that did not tell all before is asked to.".
+-doc "A node sent changes. If it has not sent its whole list it is asked for that.".
 -spec hear_changes(node(), [{Group :: term(), [node()]}], announced()) -> ok.
 hear_changes(From, Changes, #a{heard = Heard}) when is_map_key(From, Heard) ->
     lists:foreach(fun({G, []}) -> sderl_dir:unknow(G, From);

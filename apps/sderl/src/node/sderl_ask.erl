@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ask).
 -moduledoc false.
-%% Questions from node to node: reads and deliveries for those who are not in a group, and whether a
-%% pid is alive. One server on each node answers from the tables. A question to a node without a
+%% Questions from node to node: reads and deliveries for nodes that are not in a group, and whether
+%% a pid is alive. A server on each node answers from the tables. A question to a node without a
 %% link is asked in a helper process, with a time limit, because it has to connect first.
 
 -behaviour(gen_server).
@@ -28,7 +28,7 @@ ask(Node, Question, Timeout) ->
     case sderl_links:is_up(Node) of
         true ->
             ok = sderl_links:note(Node, {lookup, about(Question)}),
-            %% A stopped node behind a full link must not hold the caller longer than it will wait.
+            %% A stopped node behind a full link must not block the caller beyond its time limit.
             Was = process_flag(async_dist, true),
             Answer = call(Node, Question, Timeout),
             _ = process_flag(async_dist, Was),
@@ -75,7 +75,8 @@ ask_first([N | Ns], Question, Timeout, Until) ->
     case max(0, Until - now_ms()) of
         0 -> {error, unreachable};
         Left ->
-            %% A share each, so that one that is down does not use up everyone's time.
+            %% Each node gets a share of the time, so that one that is down does not use up all of
+            %% it.
             case ask(N, Question, max(1, Left div (1 + length(Ns)))) of
                 {ok, {error, _}} -> ask_first(Ns, Question, Timeout, Until);
                 {ok, Answer} -> {ok, Answer};
@@ -125,7 +126,7 @@ answer({reach, Group, Pid}) when is_pid(Pid) ->
         true -> ask(node(Pid), {alive, Pid}, 4000);
         false -> {error, unreachable}
     end;
-%% Of a member of the group: its name, or not.
+%% Asked of a member of the group.
 answer({whereis, Group, Name}) ->
     case sderl_names:is_member(Group) of
         true -> {found, sderl_names:whereis(Group, Name)};
@@ -141,7 +142,7 @@ answer({send, Group, Name, Msg}) ->
         true -> {found, deliver(sderl_names:whereis(Group, Name), Group, Msg)};
         false -> {error, not_member}
     end;
-%% Of a named node: rule 23. A free one answers from its own names whatever the group.
+%% Asked of a certain node: rule 23. A free node answers from its own names, whatever the group.
 answer({whereis_at, Group, Name}) -> {found, at(Group, Name), class()};
 answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Group, Msg), class()};
 answer(names) -> [{G, [N || {N, _} <- sderl_names:names(G)]} || G <- sderl_dir:groups()];
@@ -161,7 +162,8 @@ at(Group, Name) ->
     end.
 
 -doc """
-Where a named node looks for a name of a group: a free one among its own names, whatever the group.
+Where a node looks for a name if the caller named the node: a free one looks among its own names,
+whatever the group.
 """.
 -spec namespace(Free :: boolean(), Group :: term()) -> {names, Group :: term()} | none.
 namespace(true, _) -> {names, undefined};
@@ -184,7 +186,7 @@ deliver(Pid, Group, Msg) ->
     end,
     Pid.
 
--doc "To a process on a node without a link, which is opened and noted as one that this send made.".
+-doc "Sends to a process on a node without a link: opens it, and notes that this send did.".
 -spec connect_and_send(pid(), term(), term()) -> ok.
 connect_and_send(Pid, Group, Msg) ->
     _ = sderl_connector:connect(node(Pid), {lookup, Group})

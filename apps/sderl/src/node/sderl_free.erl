@@ -9,21 +9,21 @@
 %% library had linked to free ones. A link alone merges nothing: the caller's own links count for
 %% nothing here, and nodes that merely boot next to each other stay apart.
 %%
-%% The older island wins, which its uid tells: it begins with the time of founding. It adds the
-%% other's nodes to its members (an ordered operation), connects to them as to any member, and says
-%% hello. A node that is greeted by an older island as a member of it moves: its process starts anew
-%% under that uid, with everything that it had. So the nodes of the younger island are then a
-%% component of the older group, and what follows is the ordinary merge of components: the union of
-%% names by home, clashes to the resolver, one coordinator.
+%% The older island wins; the uid of an island begins with the time of its founding. The older one
+%% adds the other's nodes to its members (an ordered operation), connects to them as to any member,
+%% and says hello. A node that gets the hello of an older island whose member it is moves: its
+%% process starts anew under that uid, with everything that it had. So the nodes of the younger
+%% island become a component of the older group, and the ordinary merge of components follows: the
+%% union of names by home, clashes to the resolver, one coordinator.
 %%
-%% Races. A third island may be met at the same time: each move is to an older island, so all end
-%% in the oldest. A node that is in an s_group by the time it is greeted declines, and leaves the
-%% membership like one that was removed. A node that was away while its island moved is greeted
-%% when it is back, because it still is a member. A node that was restarted founds an island of
-%% its own, younger than the one that still counts it and therefore no trouble to it.
+%% Races. A third island may be met at the same time: each move is to an older island, so all end in
+%% the oldest. A node that is in an s_group by the time of the hello declines, and leaves the
+%% membership like one that was removed. A node that was away while its island moved gets a hello
+%% when it is back, because it still is a member. A node that was restarted founds an island of its
+%% own, which is younger than the one that still counts it and so gives way.
 %%
-%% Not supported: process groups keep their processes over a move, but who joins at that very
-%% moment may be told `no_information_about_remote_group`.
+%% Not supported: process groups keep their processes over a move, but a process that joins at that
+%% very moment may get `no_information_about_remote_group`.
 
 -export([uid/0, met/1, again/0, freed/1, linked/1, message/2, hello/5, resume/0]).
 -export([depart/0, depart/2, departed/0]).
@@ -33,7 +33,7 @@
 
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
-%% A word may be lost with a process: for so long it is said again, in milliseconds.
+%% A message may be lost with a process: for so long it is sent again, in milliseconds.
 -define(AGAIN, 30_000).
 %% How long the process of an island that this node leaves may take for it, in milliseconds.
 -define(DEPART, 10_000).
@@ -48,16 +48,16 @@ uid() ->
 
 -doc """
 Whether a link between free nodes makes one island of two (rule 22). A link that comes up does not
-(`linked`). When a node becomes free, its links do that are the library's or to nodes of the group
-that it left, and no others.
+(`linked`). When a node becomes free, only those links do that the library opened or that lead to
+nodes of the group that it left.
 """.
 -spec merges(linked | {freed, Library :: boolean()}) -> boolean().
 merges(linked) -> false;
 merges({freed, Library}) -> Library.
 
 -doc """
-The reaction to another island that one of its nodes reported: its nodes become members here
-(`grow`), we tell them of ours so that they do (`answer`), or nothing.
+The reaction to the report of another island by one of its nodes: its nodes become members here
+(`grow`), or we tell them of our island so that we become members there (`answer`), or nothing.
 """.
 -spec met(Own :: none | binary(), Theirs :: binary(), Mixes :: boolean()) ->
     grow | answer | nothing.
@@ -68,8 +68,9 @@ met(Own, Theirs, true) when Own < Theirs -> grow;
 met(_, _, true) -> answer.
 
 -doc """
-The reaction to a hello of an island: it is ours (`pass`), ours is younger and it counts us
-(`move`), ours is older and it counts us (`grow`), it counts us in vain (`decline`).
+The reaction to a hello of an island: it is our own (`pass`); it has us as a member and is older
+than ours (`move`) or younger (`grow`); it has us as a member although we are in no island
+(`decline`).
 """.
 -spec greeted(Own :: none | binary(), Theirs :: binary(), Counted :: boolean(),
               Mixes :: boolean()) ->
@@ -86,7 +87,7 @@ greeted(_, _, true, true) -> grow.
 %% Free hidden nodes keep their names to themselves.
 mixes() -> sderl_options:value(free_islands) andalso not sderl_vm:is_hidden().
 
-%% Tells nodes of our island; those of another one make one island of the two.
+%% Tells these nodes of our island; those in another island make one of the two.
 meet(Nodes) ->
     case {sderl_dir:group(undefined), mixes()} of
         {#{uid := Uid, members := Members}, true} ->
@@ -94,7 +95,7 @@ meet(Nodes) ->
         _ -> ok
     end.
 
--doc "Our island and those of these nodes shall be one, now or soon.".
+-doc "Merges our island with those of these nodes, now or soon.".
 -spec met([node()]) -> ok.
 met(Nodes) ->
     Until = now_ms() + ?AGAIN,
@@ -107,8 +108,8 @@ again() ->
     case ets:select(sderl_state, [{{{met, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]) of
         [] -> ok;
         Wanted ->
-            %% Also those that are in it for now: one that had no island at that moment declines,
-            %% and is out.
+            %% Also nodes that are members already: one that had no island at that moment declines,
+            %% and is removed.
             Now = now_ms(),
             {Done, Left} = lists:partition(fun({_, Until}) -> Until =< Now end, Wanted),
             lists:foreach(fun({N, _}) -> ets:delete(sderl_state, {met, N}) end, Done),
@@ -124,8 +125,8 @@ linked(Node) ->
     end.
 
 -doc """
-This node is free now. It meets the nodes of the group that it left, and those that the library
-linked it to; at which end of a link that was the other end may know better.
+This node is free now. It meets the nodes of the group that it left, and those to which the library
+opened a link; the other end of a link may have opened it.
 """.
 -spec freed(Mates :: [node()]) -> ok.
 freed(Mates) ->
@@ -174,7 +175,7 @@ grow(Pid, Members, Nodes) ->
 hello(Uid, From, Addr, Mem, Msg) ->
     {Own, Pid, Members} = case {sderl_dir:group(undefined), sderl_dir:departing()} of
         {#{uid := U, process := P, members := Ms}, _} -> {U, P, Ms};
-        %% Its process goes on until the removal is ordered, and may be the one that orders it.
+        %% The island's process goes on until the removal is ordered, and may order it itself.
         {none, {Uid, P}} -> {Uid, P, []};
         {none, _} -> {none, none, []}
     end,
@@ -195,8 +196,8 @@ say(To, Uid, Msg) ->
 
 greet(Pid, Uid, {From, Connection}, Msg) -> sderl_group:greet(Pid, Uid, From, Connection, Msg).
 
-%% For the others of the island it is as if the process had died and come again under another uid:
-%% they hear that, and move, too. Its tables are the new one's.
+%% For the other nodes of the island it is as if the process had died and come back under another
+%% uid: they are told, and move, too. The new process has the tables of the old one.
 move(none, _, _, _, _, _) -> ok;
 move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     Members = sderl_dir:members(undefined),
@@ -227,12 +228,12 @@ stop(Pid) ->
 %% ---------------------------------------------------------------- leaving for a group
 
 %% A node that enters an s_group is in no island from then on, whatever state its island is in: the
-%% directory loses the island before it gets the group, and nobody on this node or elsewhere reads
-%% the names of an island that is not in the directory. The removal on the other members takes time:
-%% they order it, so that the names that this node leaves there stay. For that the island's process
-%% goes on unseen, for a while: its coordinator may be lost, or on its way to another island. A node
-%% that is free again before then founds another island at once; where the former one still counts
-%% it, the two meet like any others.
+%% directory drops the island before it gets the group, and no read, here or elsewhere, sees names
+%% of an island that is not in the directory. The removal from the membership takes time: the other
+%% members order it, so that the names that this node leaves there stay. Meanwhile the island's
+%% process goes on unseen; its coordinator may be lost, or on its way to another island. If the node
+%% is free again before that is over it founds another island at once; if the former one still
+%% counts the node, the two merge like any others.
 
 -doc "This node leaves its island, if it is in one, for an s_group.".
 -spec depart() -> ok.
@@ -244,8 +245,9 @@ depart() ->
     end.
 
 -doc """
-Looks after the island that this node is leaving: a new process of it is asked again, and one that
-does not get its removal ordered, which takes milliseconds where there is a coordinator, is ended.
+Follows up the island that this node is leaving. A new process of the island is asked again to
+leave; a process whose removal is not ordered in time is ended. (With a coordinator that takes
+milliseconds.)
 """.
 -spec depart(none | {pid(), Until :: integer()}, Now :: integer()) ->
     none | {pid(), Until :: integer()}.
@@ -263,7 +265,7 @@ ask_out(Pid) ->
     ok.
 
 -doc """
-Ends the process of the island that this node is leaving; the other members hear that it is out.
+Ends the process of the island that this node is leaving; the other members hear that it left.
 """.
 -spec departed() -> ok.
 departed() ->

@@ -8,12 +8,13 @@
 %%
 %% The two are kept apart. Another key has the value at launch and marks of what was written here,
 %% so a later start of the application takes its configuration from the value at launch. A value
-%% that somebody else wrote since, by hand or in an upgrade of the release, is configuration
-%% again. A mark is a hash: with thousands of groups a value is a hundred thousand words, and all
-%% of it would be copied several times to write another.
+%% that something else wrote since, by hand or in an upgrade of the release, is configuration again.
+%% A mark is a hash: with thousands of groups a value has a hundred thousand words, and would be
+%% copied several times for each write.
 %%
-%% A process of its own writes. The application controller, which has the environments, answers
-%% nobody while it stops an application, and that application may be waiting for our node process.
+%% A separate process writes, because the application controller, which has the environments,
+%% answers nobody while it stops an application, and that application may be waiting for our node
+%% process.
 
 -behaviour(gen_server).
 -behaviour(sderl_part).
@@ -25,8 +26,8 @@
 
 -define(KEY, s_groups).
 -define(BESIDE, sderl_s_groups_at_launch).
-%% Changes that come together are written once. In many groups a writing takes long: so many times
-%% as long lies between two.
+%% Changes that come together are written once. With many groups a write takes long; between two
+%% writes there are so many times as long.
 -define(TOGETHER, 20).
 -define(REST, 100).
 
@@ -92,8 +93,7 @@ handle_info(_, State) -> {noreply, State}.
 
 write(Now, Now) -> ok;
 write(Now, New) ->
-    %% Also what it replaces counts as written here until it is replaced: this process may be killed
-    %% between the two writes.
+    %% The old value is marked, too: this process may be killed between the two writes.
     Beside = {?BESIDE, {at_launch(Now), [mark(New), mark(Now)]}},
     case New of
         {ok, Groups} -> set([Beside, {?KEY, Groups}]);

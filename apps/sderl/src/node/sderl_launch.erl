@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_launch).
 -moduledoc """
-Groups begin to run on this node: those of the launch configuration, those of which a file of a
-former life tells, new ones, and the free namespace of a node without s_groups. `m:sderl_node` alone
-does that.
+Starts groups on this node: those of the launch configuration, those in the files of a former life,
+new ones, and the free namespace of a node without s_groups. Called by `m:sderl_node` only.
 """.
 
 -export([launched/0, found/4, join/4, free/0, prune/0]).
@@ -11,7 +10,7 @@ does that.
 %% How long ended groups and removed members are remembered, in seconds.
 -define(MEMORY, 86_400).
 
--doc "A new group. The founder has no former run in it.".
+-doc "Starts a new group, in which this node never was a member before.".
 -spec found(Group :: term(), binary(), sderl_dir:kind(), [node()]) -> ok | {error, term()}.
 found(Group, Uid, Kind, Members) ->
     Args = Kind#{mem => sderl_membership:new(Members), found => true, fresh => true},
@@ -21,9 +20,8 @@ found(Group, Uid, Kind, Members) ->
     end.
 
 -doc """
-A group that others run, with the members and the kind that they say. The configuration says how it
-decides and when it answers; where it does not, the others do. `IsNew`: this node had no part in it
-before.
+Starts a group that others run, with the members and the kind that they say. The configuration of
+this node overrides the kind. `IsNew`: this node was never in the group before.
 """.
 -spec join(Group :: term(), binary(), {sderl_membership:t(), Info :: map()}, IsNew :: boolean()) ->
     ok | {error, term()}.
@@ -36,8 +34,7 @@ join(Group, Uid, {Mem, Info}, IsNew) ->
     end).
 
 -doc """
-A node without s_groups has the free namespace. (One with s_groups has not: it departs as they
-start.)
+Starts the free namespace if the node is in no s_group. (It leaves that when it enters one.)
 """.
 -spec free() -> ok.
 free() ->
@@ -52,9 +49,9 @@ free() ->
     end.
 
 -doc """
-The groups of the launch configuration, and those that this node was a member of when it ended, that
-do not run yet: all of them at the start, none for a successor of `m:sderl_node`. Gives the groups
-that are to be entered by seeds.
+Starts the groups of the launch configuration, and those of which this node was a member when it
+ended, as far as they do not run yet: all of them at the start, none for a successor of
+`m:sderl_node`. Gives the groups that are to be entered by seeds.
 """.
 -spec launched() -> [Group :: term()].
 launched() ->
@@ -103,7 +100,7 @@ start(Group, Uid, Args) ->
         {ok, Pid} ->
             #{mem := Mem} = Args,
             sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
-            %% The process may have been there before its place in the directory.
+            %% The process may have begun before the directory had a place for it.
             Pid ! sderl_poke,
             ok;
         {error, Why} ->
@@ -111,8 +108,8 @@ start(Group, Uid, Args) ->
             {error, Why}
     end.
 
-%% Where a group decides by majority a node may have forgotten what it promised in a former life. It
-%% has not if the group is new, or if the node keeps files and has none of the group.
+%% In a group that decides by majority a node may have forgotten what it promised in a former life:
+%% not if the group is new, or if the node keeps files and has none of the group.
 remembering(Group, #{mode := majority} = Args) when not is_map_key(fresh, Args) ->
     Fresh = case sderl_options:value(state_dir) of
         Dir when Dir =/= none, node() =/= nonode@nohost ->
@@ -134,8 +131,8 @@ is_configured(Group, Uid) ->
 
 begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
     New = sderl_membership:new(Ms),
-    %% A removed node does not come back because the launch configuration names it. But that makes a
-    %% group again which this node left.
+    %% A removed node does not come back because the launch configuration names it. But a group that
+    %% this node itself left begins anew.
     Begin = case Left of
         no -> sderl_membership:merge(Mem, New);
         _ -> New
@@ -143,7 +140,7 @@ begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, le
     _ = start(G, Uid, (configured_kind(G))#{mem => Begin, ceil => Epoch}),
     created(G, Ms);
 begin_configured(_, _, _, #{left := no} = Entry) ->
-    %% One of that name that was made at run time.
+    %% The kept group of that name was made at run time.
     begin_kept(Entry);
 begin_configured(G, Uid, Ms, _) ->
     case sderl_dir:gone(Uid) of
@@ -163,7 +160,7 @@ begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch} = Kept) 
         _ -> ok
     end.
 
-%% The value of the configuration, and otherwise this.
+%% The values of the configuration or, where it has none, these.
 kind(Group, Mode, Answer) ->
     #{mode => sderl_options:consistency(Group, Mode),
       answer => sderl_options:answer(Group, Answer)}.
@@ -171,8 +168,8 @@ kind(Group, Mode, Answer) ->
 configured_kind(Group) -> kind(Group, available, committed).
 
 %% The files of a former run of this node, by group. Groups that were left are remembered as such,
-%% but for those that the launch configuration makes again; what it made and has no more is not
-%% begun.
+%% unless the launch configuration makes them again. Groups that it made and no longer has are not
+%% started.
 kept(#{state_dir := none}) -> #{};
 kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
     {Entries, Ignored} = sderl_kept:read(Dir, node()),

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_link_policy).
 -moduledoc false.
-%% Links that nobody needs (protocol rule 25). `sderl_links` knows which those are.
+%% What is done about links that are not needed (protocol rule 25; `sderl_links` knows which).
 %%
 %% `report`: an event, once for each such link until it is needed again.
 %%
-%% `close`: the event, and the link is closed when both ends agree. This end asks the other when it
-%% has seen no traffic for the idle time and a little more; both give their view, both judge by
-%% `sderl_links:close_candidate/3`, and both must have this policy. The end that asked closes,
+%% `close`: the event, and the link is closed if both ends agree and both have this policy. This end
+%% asks the other when it has seen no traffic for the idle time and a little more. Both exchange
+%% their views and judge by `sderl_links:close_candidate/3`. The end that asked closes the link,
 %% after it has looked once more.
 %%
 %% Traffic is what the runtime counts on the link beyond the ticks that every link carries (a tick
@@ -30,7 +30,7 @@
 -doc "Octets and packets received, octets and packets sent.".
 -type counters() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 
-%% For each link the counters that were seen last and since when there was nothing but ticks.
+%% For each link: the last counters, and since when there was nothing but ticks.
 -type seen() :: #{node() => {counters(), Since :: integer()}}.
 
 -record(p, {
@@ -41,8 +41,8 @@
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc """
-What was seen, with the counters of now. A link whose counters show more than ticks since then, or
-that is new, is quiet since now.
+Adds the present counters. A new link, or one whose counters show more than ticks, is quiet since
+now.
 """.
 -spec quiet(seen(), #{node() => counters()}, Now :: integer()) -> seen().
 quiet(Seen, Counters, Now) ->
@@ -57,7 +57,7 @@ quiet(Seen, Counters, Now) ->
         end
     end, Counters).
 
-%% A link that came again counts from nothing.
+%% A new link to the node counts from 0.
 only_ticks({RO0, RP0, SO0, SP0}, {RO, RP, SO, SP}) ->
     RP >= RP0 andalso SP >= SP0 andalso RO - RO0 =:= 4 * (RP - RP0)
         andalso SO - SO0 =:= 4 * (SP - SP0).
@@ -97,7 +97,7 @@ handle_info({sderl_link, ?VSN, From, {may_close, There}}, P) when is_atom(From) 
     end,
     {noreply, P};
 handle_info({sderl_link, ?VSN, From, close}, #p{reported = Reported} = P) ->
-    %% Only where we asked, and would ask again.
+    %% Only if we asked, and would ask again.
     case closes() andalso is_map_key(From, Reported)
          andalso lists:keymember(From, 1,
                                  sderl_links:unneeded(sderl_dir:needs(), now_ms(), idle())) of
@@ -111,7 +111,7 @@ idle() -> sderl_options:value(link_idle_ms).
 
 closes() -> sderl_options:value(link_policy) =:= close.
 
-%% Often enough that a report is late by a tenth of the time that it reports.
+%% So often that a report is late by at most a tenth of the idle time.
 pause() -> max(100, idle() div 10).
 
 next(#p{timer = Timer} = P) -> P#p{timer = sderl_timer:next(Timer, pause(), look)}.
@@ -144,7 +144,7 @@ agree(Node, There, P) ->
         {ok, Here} -> sderl_links:close_candidate(Here, There, idle()) =:= close;
         {error, no_link} -> false
     catch
-        %% A view that is none.
+        %% The other end sent no valid view.
         error:_ -> false
     end.
 

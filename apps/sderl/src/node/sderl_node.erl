@@ -3,12 +3,12 @@
 -moduledoc false.
 %% One process a node: which groups this node has a process for.
 %%
-%% Its registered name is where other nodes' groups say hello first, so it decides what happens
-%% to a group that this node does not run: a member that was restarted takes it up again, one that
-%% left says so, one that owns another group of that name keeps it (rule 1). It alone starts groups
-%% (sderl_launch), and tells the members of each own group about the others (sderl_announce).
+%% Other nodes' groups say hello to its registered name first, so it decides about groups that this
+%% node does not run: a member that was restarted starts the group again, a node that left says so,
+%% a node with another group of that name keeps its own (rule 1). It alone starts groups
+%% (`sderl_launch`), and tells the members of each own group about the others (`sderl_announce`).
 %%
-%% It holds nothing that the tables do not: a successor goes on.
+%% All its state is in tables, too, so a successor goes on.
 
 -behaviour(gen_server).
 -behaviour(sderl_part).
@@ -30,7 +30,7 @@
 -record(reservation, {
     uid :: binary(),
     until :: integer(),
-    new :: boolean()        % the group is being made: nobody had a part in it before
+    new :: boolean()        % the group is being made
 }).
 -type reservation() :: #reservation{}.
 
@@ -39,8 +39,8 @@
             timer = none :: none | reference(),
             departing = none :: none | {pid(), Until :: integer()},   % the island that is left
             entering = #{} :: #{reference() => term()},
-            %% Over which link messages of a node come: the runtime tells us of a link before them,
-            %% and of its end after them.
+            %% The link over which a node's messages come: we hear of it before them, and of its end
+            %% after them.
             connections = #{} :: #{node() => sderl_links:connection()},
             told = #{} :: #{{term(), node()} => binary()},
             announced :: sderl_announce:announced()}).
@@ -61,7 +61,7 @@ handle_group_left(Group, Mates) -> gen_server:cast(?MODULE, {left, Group, Mates}
 
 -spec init(fun(() -> ok)) -> {ok, #n{}, {continue, start}}.
 init(Reconfigure) ->
-    %% One flooded link must not hold back the word to all others (rule 20).
+    %% One flooded link must not hold back messages to all others (rule 20).
     _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all, connection_id => true}),
     lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
@@ -76,11 +76,11 @@ handle_continue(start, N) ->
     %% this node of theirs while nobody heard it, and tell it only once.
     Announced = sderl_announce:new(),
     sderl_announce:ask(Announced),
-    %% A predecessor may have ended before it told the last change.
+    %% A predecessor may have ended before it announced the last change.
     sderl_announce:tell(Announced),
     {noreply, N1#n{announced = Announced}}.
 
-%% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
+%% The node may have got its name a moment ago: questions are for the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() ->
     handle_call(Request, From, renamed(N));
@@ -142,11 +142,11 @@ invited(Group, Uid, Mode, New, #n{reserved = R} = N) ->
     end,
     case {sderl_dir:refuse(), Taken, sderl_options:consistency(Group, Mode)} of
         {undefined, false, Mode} ->
-            %% Asked to join again after it left: what it remembers of that is over.
+            %% Asked to join again after it left: it forgets that it left.
             ok = sderl_dir:forget_gone(Uid),
             case sderl_dir:uid(Group) of
-                %% Invited by two at once, it is a member by now: to keep the name for it would keep
-                %% it beyond its end.
+                %% Invited by two nodes at once, it is a member by now: a reserved name would
+                %% outlast the group.
                 Uid -> {reply, ok, N};
                 _ ->
                     Reservation = #reservation{uid = Uid, until = now_ms() + ?RESERVED, new = New},
@@ -162,7 +162,7 @@ handle_cast({changed, Group}, N) ->
     {noreply, dwell([Group], N)};
 handle_cast({left, Group, Mates}, N0) when length(Mates) >= 0 ->
     N = dwell([Group], N0),
-    %% Free now, or again where its island let it go, and linked to free ones (rule 22).
+    %% The node is free now, or again, and linked to free nodes (rule 22).
     sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
 handle_cast({met, Node}, N) when is_atom(Node) ->
@@ -201,7 +201,7 @@ handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
     {noreply, N};
 handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N)
   when is_atom(From), From =/= node(), is_binary(Other) ->
-    %% It met our group of that name and keeps its own.
+    %% That node has another group of this name and keeps it.
     case sderl_dir:uid(Group) of
         Uid -> {noreply, apart(Group, From, Other, N)};
         _ -> {noreply, N}
@@ -247,8 +247,8 @@ handle_info(Message, N) ->
     end,
     {noreply, unknown(N)}.
 
-%% The sender and the version of a message of another version of the protocol (rule 31). It is not
-%% heard at all: half of a merge of another kind would lose names.
+%% The sender and the version of a message of another version of the protocol (rule 31). Such
+%% messages are ignored: a merge of which one side follows other rules would lose names.
 strange(Message) ->
     case said_by(Message) of
         {From, Version} when is_atom(From), is_integer(Version), Version =/= ?VSN ->
@@ -265,7 +265,7 @@ said_by({invite, Version, _, _, From}) -> {From, Version};
 said_by({invite, Version, _, _, From, _}) -> {From, Version};
 said_by({recover, Version, _, _, _, _, From}) -> {From, Version};
 said_by({enter, Version, _, From}) -> {From, Version};
-%% Version 1 did not say that it was this one.
+%% Version 1 had no version number in this message.
 said_by({invite, _, _, From}) -> {From, 1};
 said_by({enter, _, From}) -> {From, 1};
 said_by(_) -> none.
@@ -334,7 +334,7 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         nothing -> N
     end.
 
-%% Whether it was made while this node kept its name for it.
+%% Whether the group is being made, and this node has reserved its name for it.
 is_new(Group, Uid, #n{reserved = R}) ->
     case R of
         #{Group := #reservation{uid = Uid, new = New}} -> New;
@@ -380,10 +380,10 @@ alone(Pid) ->
 
 %% ---------------------------------------------------------------- a node that gets a name
 
-%% The application started on a node that was not distributed, and now it is (or changed its name):
-%% everything begins anew under that name. The node keeps what was its own alone: the free names,
-%% and the groups in which there was nobody else, with their names. To the members of other groups
-%% the node of the former name is down and this one is a stranger.
+%% The application started on a node that was not distributed, and now it is (or it changed its
+%% name): everything begins anew under that name. The node keeps what was its own alone: the free
+%% names, and the groups without other members, with their names. For the members of other groups
+%% the node of the former name is down, and this one is a stranger.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     sderl_free:departed(),
@@ -400,8 +400,8 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
         ok ->
             sderl_dir:refuse(undefined),
             ok = Reconfigure(),
-            %% Where the configuration has a group of that name for the new name of the node, the
-            %% names go there.
+            %% If the configuration has a group of that name for the new name of the node, the names
+            %% go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
             lists:foreach(fun({Group, Kind}) ->
                 lists:member(Group, Configured) orelse begin_alone(Group, Kind)

@@ -19,7 +19,7 @@ It decides when a majority of them has joined.
 -spec create(term(), Uid :: binary(), [node()]) -> ok | {error, term()}.
 create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
 
--doc "Returns when what was told before has been dealt with.".
+-doc "Returns when the process has handled all earlier messages.".
 -spec settle() -> ok.
 settle() ->
     _ = call(settle),
@@ -30,7 +30,7 @@ call(Request) ->
     catch exit:_ -> {error, not_running}
     end.
 
--doc "A free node exchanged with another: their islands merge (rule 22).".
+-doc "A free node has looked up or sent at another free node: their islands merge (rule 22).".
 -spec met(node(), s_group | free_normal | free_hidden) -> ok.
 met(Node, free_normal) when Node =/= node() -> gen_server:cast(?SERVER, {met, Node});
 met(_, _) -> ok.

@@ -56,8 +56,8 @@ ask(Group, Question) ->
     end.
 
 -doc """
-The nodes that a non-member asks, in turn: members that are linked, then the lowest-named, a few in
-all.
+The nodes that a non-member asks, one after the other: members that are linked, then the
+lowest-named, a few in all.
 """.
 -spec whom(Known :: [node()], Linked :: [node()]) -> [node()].
 whom(Known, Linked) ->
@@ -72,8 +72,8 @@ whereis_at(Node, Group, Name) ->
     end.
 
 -doc """
-The arguments and values of `s_group:read/2`. A node that is no member has members read, in turn:
-one that has lost the majority may not be the last that can be reached.
+The arguments and values of `s_group:read/2`. A node that is no member asks members one after the
+other, because one may have lost the majority while another has it.
 """.
 -spec read(term(), term()) -> pid() | undefined | {error, atom()}.
 read(Group, Name) ->
@@ -105,7 +105,7 @@ have_read([Node | Nodes], Question, Until, Why) ->
         {error, Reason} -> have_read(Nodes, Question, Until, reason(Reason, Why))
     end.
 
-%% The most telling one: that there is no majority, then that nobody could be asked.
+%% The most useful reason: that there is no majority, then that no member could be asked.
 reason(_, no_majority) -> no_majority;
 reason(not_member, Why) -> Why;
 reason(Why, _) -> Why.

@@ -42,7 +42,7 @@ answer({ok, Answer}, _) -> Answer;
 answer({error, not_member}, Remote) -> {no, Remote};
 answer({error, Why}, _) -> {no, Why}.
 
-%% `dead_pid` is decided on the pid's node, by the caller and not by a server: it may take a while.
+%% Asked on the pid's node, by the caller itself because it may take a while.
 alive(_, Pid) when not is_pid(Pid) -> {no, not_a_pid};
 alive(_, Pid) when node(Pid) =:= node() -> alive_is(is_process_alive(Pid));
 alive(Group, Pid) ->

@@ -14,7 +14,7 @@
 
 -define(TIMEOUT, 5000).
 
--doc "Connects as described above, in a process of its own: it must see links come and go.".
+-doc "Connects as described above, in a helper process, which has to watch links come and go.".
 -spec connect(node()) -> boolean().
 connect(Node) when Node =:= node() -> true;
 connect(Node) ->
@@ -41,8 +41,8 @@ hidden_first(Node) ->
         _ -> false
     end.
 
-%% The hidden link was opened a moment ago and has carried nothing else. Its end is dealt with
-%% before the next link is accounted for, or it would take the reason of that one along.
+%% The hidden link was opened a moment ago and has carried nothing else. Waits until its end is
+%% recorded: recorded after the next link is up, it would remove the reason of that one.
 visible(Node) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     true = erlang:disconnect_node(Node),

@@ -1,20 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_via).
 -moduledoc false.
-%% Why a process was not registered under its `via` name. OTP asks for the registration with yes or
-%% no. Then it looks the name up, and reports `{already_started, undefined}` where nobody has it, so
-%% the reason would be nowhere. It is logged here, once a minute for each group and reason.
+%% Why a process was not registered under its `via` name. For OTP a registration has the answers yes
+%% and no only: after a no it looks the name up, and reports `{already_started, undefined}` if no
+%% process has it. The reason is logged here, once a minute for each group and reason.
 
 -export([refused/3, no_majority/2]).
 
 -define(AGAIN_S, 60).
-%% So many groups and reasons are told apart. More are not logged before the first are forgotten.
+%% How many groups and reasons are told apart; more are not logged until the first are forgotten.
 -define(MOST, 100).
 -define(NOT_RUNNING, {sderl, via_not_running}).
 
 -doc """
-Says why the process was not registered. Where the name is taken, the caller is given the process
-that has it. A term that is no live process is a mistake of a caller other than OTP, which sees it.
+Logs why the process was not registered, but not that the name is taken, because OTP reports the
+process that has it, and not that the term is no live process, a mistake that OTP does not make.
 """.
 -spec refused(Group :: term(), Name :: term(), Why :: atom()) -> ok.
 refused(_, _, name_or_pid_already_registered) -> ok;
@@ -30,8 +30,8 @@ refused(Group, Name, Why) ->
     ok.
 
 -doc """
-Ends the start of a process in a group that has no majority here. OTP gives the reason of an exit as
-the error of the start, so that it need not be looked for in the log.
+Ends the start of a process in a group that has no majority here. OTP returns the reason of this
+exit as the error of the start, so it need not be looked for in the log.
 """.
 -spec no_majority(Group :: term(), Name :: term()) -> no_return().
 no_majority(Group, Name) -> exit({no_majority, {s_group, register_name, [Group, Name]}}).
@@ -76,7 +76,7 @@ is_entering(Group) ->
         Name =:= Group andalso is_tuple(Members)
     end, Configured).
 
-%% Without the application there is no table, and one line a minute for all groups will do.
+%% Without the application there is no table, and one line a minute is enough for all groups.
 is_due(_, not_running) ->
     Now = erlang:monotonic_time(second),
     case persistent_term:get(?NOT_RUNNING, Now) > Now of
