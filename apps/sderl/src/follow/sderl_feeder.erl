@@ -3,13 +3,13 @@
 -moduledoc false.
 %% One process a node: tells the followers of this node's groups what changes (`sderl_follow_feed`).
 %%
-%% A group has a feed here from the first question of a follower until nobody has asked for a while.
-%% Only as long is there a subscription by which the group's process sends this one the names of
-%% each batch: a group that nobody follows from here pays nothing. Messages go over existing links
+%% A group has a feed here from the first question of a follower until none has asked for a while.
+%% Only meanwhile is there a subscription by which the group's process sends this one the names of
+%% each batch: a group that is not followed from here has no cost. Messages go over existing links
 %% and the routes that lead on from them, and are lost rather than waited for.
 %%
-%% A feed ends with the process of its group, which may have written rows without telling. The next
-%% question begins another one, for which followers are sent all rows.
+%% A feed ends with the process of its group, which may have written rows without saying so. The
+%% next question begins another one, for which followers are sent all rows.
 
 -behaviour(gen_server).
 
@@ -88,7 +88,7 @@ unknown(S) ->
 wanted(Node, Group, Want, #s{feeds = Feeds} = S) when is_map_key(Group, Feeds); Want =:= stop ->
     step(Group, {want, Node, Want}, S);
 wanted(Node, Group, Want, S) ->
-    %% A member that was started a moment ago has not all names yet, and would tell of a part.
+    %% A member that has just started does not have all names yet, and would send a part.
     case Group =/= undefined andalso sderl_router:ready(Group) andalso sderl_dir:group(Group) of
         #{uid := Uid, process := Pid} -> step(Group, {want, Node, Want}, open(Group, Uid, Pid, S));
         _ ->
@@ -96,7 +96,7 @@ wanted(Node, Group, Want, S) ->
             S
     end.
 
-%% First the subscription, then the rows: what changes between the two is told.
+%% First the subscription, then the rows: changes between the two are sent.
 open(Group, Uid, Pid, #s{feeds = Feeds, groups = Groups} = S) ->
     Monitor = monitor(process, Pid),
     case sderl_subs:subscribe(Group, self(), [rows]) of
@@ -127,7 +127,7 @@ source(Group) ->
         next => fun sderl_store:read_next/1,
         stop => fun sderl_store:read_stop/1,
         count => fun(Most) ->
-            %% To count the names of one group of several is to look at all names.
+            %% With several groups a count of one group's names would go through all names.
             case sderl_names:size() of
                 Size when Size =< Most -> Size;
                 _ -> sderl_names:count(Group)

@@ -1,26 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_follow_copy).
 -moduledoc false.
-%% How a node keeps its copy of a group that it is not in: whom it asks, what it makes of the
-%% answers, and when the copy may be read. Pure; `sderl_follower` runs it, `sderl_follow_feed` is
-%% the other end, and `sderl_follow_wire` has the messages.
+%% How a node keeps its copy of a group that it is not in: which members it asks, what it does with
+%% the answers, and when the copy may be read. Pure; `sderl_follower` runs it, `sderl_follow_feed`
+%% is the other end, and `sderl_follow_wire` has the messages.
 %%
 %% One member feeds the copy. The follower asks it once in a beat with the time by its own clock,
 %% and the answer with that time says that the copy has all that the member knew when it was asked.
 %% The copy may be read for `max_age` after that time. A message that does not fit the position is
-%% ignored: the next beat tells the member where this copy stands.
+%% ignored: the next beat tells the member the position of this copy.
 %%
-%% A member that gives no sign for three beats, whose link breaks, or that is no member any more is
-%% left for the next one, which sends all rows. They take the place of those that are there one by
-%% one, and what no piece brought goes when the last has come. Meanwhile the copy is as old as it
-%% was. Rows of a group of another identity never stand beside these: the copy is cleared first.
+%% If the member gives no sign for three beats, its link breaks, or it is no member any more, the
+%% follower asks another one, which sends all rows. They replace the present rows one by one, and
+%% rows that no piece brought are deleted after the last piece. Meanwhile the age of the copy grows.
+%% Rows of groups with different identities are never mixed: the copy is cleared first.
 
 -export([new/4, step/3, stop/1, info/2, beat_ms/1]).
 -export_type([copy/0, event/0, effect/0, info/0]).
 
 -define(BEAT_MS, 1000).
 -define(SILENT_BEATS, 3).
-%% A group that has too many names is asked again after so long.
+%% After so long a member of a group with too many names is asked again.
 -define(OVER_MS, 30_000).
 
 -record(copy, {
@@ -33,7 +33,7 @@
     tried = [] :: [node()],
     position = none :: sderl_follow_wire:position(),
     uid = none :: none | binary(),
-    %% The snapshot that began last. Its rows have the generation.
+    %% The snapshot that began last, and the generation of its rows.
     snapshot = none :: none | {sderl_follow_wire:feed(), pos_integer()},
     generation :: non_neg_integer(),
     heard :: integer(),
@@ -42,14 +42,14 @@
     as_of = none :: none | integer(),
     is_stale = false :: boolean(),
     over = none :: none | {Names :: non_neg_integer(), Since :: integer()},
-    %% That is an event once, until the copy is whole.
+    %% Whether the event that there are too many names was reported, since the copy was whole.
     is_told_over = false :: boolean()
 }).
 -opaque copy() :: #copy{}.
 
 -doc """
 `tick` comes once in a beat with the members that can be asked, the best first; `down` when the link
-to a node is gone, with those that are left. `size`: so many rows are there now.
+to a node is gone, with those that are left. `size`: the number of rows now.
 """.
 -type event() ::
     {tick, [node()]}
@@ -59,7 +59,7 @@ to a node is gone, with those that are left. `size`: so many rows are there now.
 
 -doc """
 `put` and `delete` change rows, `sweep` deletes those of other generations than the given one,
-`clear` all of them. `whole`: the copy may be read, and is as of then.
+`clear` all of them. `whole`: the copy may be read, and is of that time.
 """.
 -type effect() ::
     {send, node(), sderl_follow_wire:want()}
@@ -77,7 +77,7 @@ to a node is gone, with those that are left. `size`: so many rows are there now.
 }.
 
 -doc """
-`Life` tells the questions and the rows of this copy from those of another one on this node: it
+`Life` distinguishes the questions and rows of this copy from those of earlier ones on this node: it
 grows from one to the next.
 """.
 -spec new(Now :: integer(), Life :: pos_integer(), Most :: pos_integer(),
@@ -87,7 +87,7 @@ new(Now, Life, Most, MaxAge) ->
     #copy{life = Life, most = Most, max_age = MaxAge, generation = Life bsl 32, heard = Now,
           last = Now}.
 
--doc "How often a copy asks that may be so old: so that an answer may be lost.".
+-doc "How often a copy of this maximal age asks: so often that an answer may be lost.".
 -spec beat_ms(MaxAge :: pos_integer()) -> pos_integer().
 beat_ms(MaxAge) -> max(1, min(?BEAT_MS, MaxAge div ?SILENT_BEATS)).
 
@@ -118,7 +118,7 @@ step(Now, {tick, Members}, C0) ->
     {Effects, C1} = beat(Now, C),
     {Events ++ Effects, C1};
 step(Now, {down, Node, Members}, #copy{feeder = Node} = C) ->
-    %% Its node may have gone, or there is another way to it.
+    %% The member's node may be gone, or be reached by another way.
     case Members -- [Node] of
         [] -> {[], C#copy{members = Members}};
         _ -> ask_another(Now, C#copy{members = Members})
@@ -132,7 +132,7 @@ step(Now, {size, Names}, #copy{most = Most, over = none} = C) when Names > Most 
     {[{send, C#copy.feeder, stop} || C#copy.feeder =/= none] ++ Effects, C1};
 step(_, {size, _}, C) -> {[], C}.
 
-%% A node that was itself stopped knows nothing of the other's silence.
+%% A node that was itself stopped cannot tell whether the other was silent.
 awake(Now, #copy{last = Last, heard = Heard, max_age = MaxAge} = C) ->
     case Now - Last > 2 * beat_ms(MaxAge) of
         true -> C#copy{last = Now, heard = Heard + Now - Last};
@@ -156,7 +156,7 @@ beat(Now, #copy{feeder = Feeder, members = Members, heard = Heard, max_age = Max
         _ -> ask_another(Now, C)
     end.
 
-%% Each once, and then all of them again.
+%% Each member once, and then all of them again.
 ask_another(Now, #copy{feeder = Feeder, members = Members, tried = Tried0} = C0) ->
     Tried = case lists:member(Feeder, Tried0) orelse Feeder =:= none of
         true -> Tried0;
@@ -179,7 +179,7 @@ confirm(#copy{feeder = Feeder, position = Position, most = Most}) ->
 %% ---------------------------------------------------------------- what a member tells
 
 told(_, {no, not_member}, #copy{feeder = Feeder, tried = Tried} = C) ->
-    %% Another one is asked at the next beat: a group that ends would be asked without end.
+    %% Another one is asked at the next beat, not at once: the group may be ending.
     {[], C#copy{feeder = none, position = none, snapshot = none, tried = [Feeder | Tried]}};
 told(Now, {no, {over, Names}}, C) -> too_large(Now, Names, C);
 told(Now, {piece, Feed, Number, 1, Rows, End, Stamp}, #copy{snapshot = Before} = C) ->
@@ -202,7 +202,7 @@ told(Now, {delta, Feed, From, To, Rows, Gone, Stamp}, #copy{position = {at, Feed
             C1 = C#copy{position = {at, Feed, To}},
             {Whole, C2} = whole(Now, Stamp, C1),
             {[{put, C#copy.generation, Rows}, {delete, Gone} | Whole] ++ [confirm(C1)], C2};
-        %% Nothing new, but that there is nothing new.
+        %% The news is that there is nothing new.
         false -> whole(Now, Stamp, C)
     end;
 told(_, _, C) -> {[], C}.
@@ -210,7 +210,7 @@ told(_, _, C) -> {[], C}.
 is_later(Feed, Number, {Feed, Before}) -> Number > Before;
 is_later(_, _, _) -> true.
 
-%% Rows that were read before this copy was whole would make it older than it says.
+%% Rows that were read before this copy was whole would make it older than its time says.
 is_news({Life, Ms}, #copy{life = Life, as_of = AsOf}) -> AsOf =:= none orelse Ms >= AsOf;
 is_news(_, _) -> false.
 

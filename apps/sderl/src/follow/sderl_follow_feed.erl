@@ -4,44 +4,43 @@
 %% How a member keeps the copies that other nodes have of a group: what it sends to which follower,
 %% and when. Pure; `sderl_feeder` runs it, `sderl_follow_copy` is the other end.
 %%
-%% The member numbers the names that change. A follower tells its position, and gets the rows of the
-%% names that changed after it, as they are when they are sent. So a name that changed ten times
-%% goes once, and a message that is lost is made good by the next one. A follower without a
-%% position, or with one before the beginning of the log, gets all rows in pieces and then the
-%% changes since the first piece was read.
+%% The member numbers the names that change. A follower sends its position, and gets the rows of the
+%% names that changed after it, as they are when they are sent. So a name that changed ten times is
+%% sent once, and the next message makes up for a lost one. A follower without a position, or with
+%% one before the beginning of the log, gets all rows in pieces and then the changes since the first
+%% piece was read.
 %%
-%% A follower never holds up the group: the group's process sends this member's own feeder the names
-%% of each batch and knows no follower. One message for each follower is out at a time and has a
-%% bounded size. A follower that does not confirm costs only a number, and is sent the changes of
-%% the meantime when it does. A follower that falls behind the log begins again with all rows, and a
-%% follower that is silent for `?GONE_MS` is forgotten.
+%% A follower never delays the group: the group's process sends the names of each batch to its own
+%% node's feeder and does not know the followers. Each follower has one message out at a time, of a
+%% bounded size. A follower that does not confirm costs only a number, and gets the missed changes
+%% when it does. A follower that falls behind the log begins again with all rows, and a follower
+%% that is silent for `?GONE_MS` is forgotten.
 %%
-%% The stamp is the follower's: the time at which it asked. It comes back with the message that
-%% brings all that this member knew when the question came. So the follower knows by its own clock
-%% how old its copy is at most.
+%% The stamp is the time at which the follower asked. It comes back with the message that brings all
+%% that this member knew when the question came. So the follower knows by its own clock how old its
+%% copy is at most.
 
 -export([new/1, new/2, step/4, stop/2]).
 -export_type([feed/0, limits/0, source/0, event/0, effect/0]).
 
 -define(GONE_MS, 10_000).
 -define(SLOW_MS, 3000).
-%% Changes that come together go together: while many come, more of them.
+%% Changes that come within this time are sent together; while many come, within a longer time.
 -define(SOON_MS, 10).
 -define(BUSY_MS, 50).
 -define(BUSY, 100).
-%% A change that touches more than single names seldom comes alone.
+%% A change of more than single names seldom comes alone.
 -define(ALL_MS, 200).
 
 -doc """
-Rows of one message at most, and bytes together unless it is a single row; so many changes are kept
-for followers that are behind.
+At most so many rows in a message, and so many bytes unless it is a single row; `log`: changes that
+are kept for followers that are behind.
 """.
 -type limits() :: #{rows := pos_integer(), bytes := pos_integer(), log := pos_integer()}.
 
 -doc """
-Where rows are read: one by its name, all of them with a cursor, and how many there are at most
-(more than `Most` only if there are). A row that is there from `first` on to the last `next` is
-read.
+How rows are read: one by its name, all of them with a cursor, and an upper bound of their number
+(above `Most` only if there are more). A row that exists from `first` until the last `next` is read.
 """.
 -type source() :: #{
     row := fun((Name :: term()) -> sderl_row:t() | none),
@@ -52,8 +51,8 @@ read.
 }.
 
 -doc """
-`all`: rows changed without the names' being told, so positions are void. `push` is what comes of
-the effect `{push, Ms}`.
+`all`: rows changed whose names are not known, so positions are void. `push`: the time of the effect
+`{push, Ms}` is over.
 """.
 -type event() ::
     {want, node(), sderl_follow_wire:want()}
@@ -62,11 +61,11 @@ the effect `{push, Ms}`.
     | push
     | tick.
 
--doc "`idle`: nobody follows any more.".
+-doc "`idle`: there are no followers any more.".
 -type effect() :: {send, node(), sderl_follow_wire:told()} | {push, Ms :: non_neg_integer()} | idle.
 
-%% A snapshot that is being sent: the piece that is out, the rows that were read after it, and where
-%% reading stands.
+%% A snapshot that is being sent: the piece that is out, the rows that were read after it, and the
+%% cursor.
 -record(snap, {
     number :: pos_integer(),
     piece = 0 :: non_neg_integer(),
@@ -81,7 +80,7 @@ the effect `{push, Ms}`.
 
 -record(follower, {
     at = none :: none | non_neg_integer() | #snap{},
-    %% A delta up to there is not confirmed.
+    %% The end of the delta that is not confirmed yet.
     sent = none :: none | non_neg_integer(),
     heard :: integer(),
     stamp = none :: sderl_follow_wire:stamp() | none,
@@ -98,7 +97,7 @@ the effect `{push, Ms}`.
     snapshots = 0 :: non_neg_integer(),
     followers = #{} :: #{node() => #follower{}},
     due = false :: boolean(),
-    %% Where the numbers stood at the last push, and whether many changes came since the one before.
+    %% `head` at the last push, and whether many changes came since the one before.
     pushed = 0 :: non_neg_integer(),
     is_busy = false :: boolean()
 }).
@@ -126,7 +125,7 @@ step(Now, {want, Node, {want, Position, Stamp, Most}}, Source, #feed{followers =
     },
     wanted(Node, Position, Stamp, Heard, Source, F);
 step(_, {changed, Names}, _, #feed{followers = Fs, head = Head} = F) when map_size(Fs) =:= 0 ->
-    %% Not kept for anybody, and yet counted: one that returns must not take itself for up to date.
+    %% Counted though not kept: a follower that returns must not take itself for up to date.
     After = Head + length(Names),
     {[], F#feed{head = After, floor = After, log = #{}}};
 step(_, {changed, Names}, _, #feed{is_busy = Busy} = F) ->
@@ -137,7 +136,7 @@ step(_, {all, Id}, Source, #feed{followers = Fs} = F) ->
     Void = maps:map(fun(_, Follower) -> Follower#follower{at = none, sent = none} end, Fs),
     soon(?ALL_MS, F#feed{id = Id, head = 0, floor = 0, log = #{}, pushed = 0, followers = Void});
 step(_, push, Source, #feed{followers = Fs, head = Head, pushed = Before} = F) ->
-    %% Most followers are at one position: what they get is made once.
+    %% Most followers are at the same position: their message is made once.
     {Ready, Begin} = maps:fold(fun
         (Node, #follower{at = none}, {R, B}) -> {R, [Node | B]};
         (Node, #follower{at = At, sent = none}, {R, B}) when is_integer(At), At < Head ->
@@ -196,9 +195,9 @@ floor(New, #feed{floor = Floor, log = Log} = F) ->
 
 %% ---------------------------------------------------------------- questions
 
-%% Only a question begins a snapshot, and not each one while the first piece is on a slow way. Of
-%% two confirmations that fit no more, as after a message that came twice, each would void what the
-%% other began, without end.
+%% Only a question begins a snapshot, and not every one while the first piece is under way. If
+%% confirmations did, two that no longer fit, as after a duplicate, would void each other's
+%% snapshots without end.
 wanted(Node, {at, Id, Seq}, Stamp, Follower0, Source,
        #feed{id = Id, head = Head, floor = Floor} = F)
   when Seq >= Floor, Seq =< Head ->
@@ -215,7 +214,7 @@ wanted(Node, {piece, Id, N, K}, Stamp, #follower{at = #snap{number = N} = Snap} 
        #feed{id = Id} = F) ->
     case Snap of
         #snap{piece = K} -> piece(Node, Snap, Follower, Source, F);
-        %% A message that is asked for again has been lost; one that is confirmed again has not.
+        %% A piece that is asked for again was lost; one that is only confirmed again was not.
         #snap{piece = Out} when Out =:= K + 1, Stamp =/= none ->
             {[{send, Node, told_piece(Snap, F)}], put(Node, Follower, F)};
         _ -> {[], put(Node, Follower, F)}
@@ -287,7 +286,7 @@ snapshot(Node, #follower{most = Most, stamp = Stamp} = Follower, Source, F0) ->
             piece(Node, Snap, Follower#follower{sent = none}, Source, F0#feed{snapshots = N + 1})
     end.
 
-%% The next piece. There is always one more than were confirmed, if only to say that it is the last.
+%% The next piece. The last one may be empty.
 piece(Node, Snap0, Follower, Source, #feed{limits = #{bytes := Bytes}} = F) ->
     #snap{piece = K} = Snap1 = more(Snap0, Source),
     {Out, Rest} = cut(Snap1#snap.rest, Bytes, []),

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_follow_wire).
 -moduledoc false.
-%% The messages between a follower of a group and the member that feeds it. Both ends ask this
-%% module of everything that comes before they look at it.
+%% The messages between a follower of a group and the member that feeds it. Both ends have each
+%% message checked here first.
 %%
 %% | from the follower | |
 %% |---|---|
-%% | `{want, Position, Stamp, Most}` | what it has, when it asked, how many names it takes; without a stamp it confirms what came, and is answered only if there is more |
-%% | `stop` | it follows no more |
+%% | `{want, Position, Stamp, Most}` | what it has, when it asked, how many names it takes; without
+%% a stamp it only confirms, and is answered only if there is more |
+%% | `stop` | it no longer follows |
 %%
 %% | from the member | |
 %% |---|---|
@@ -20,12 +21,12 @@
 -export([is_want/1, is_told/1]).
 -export_type([feed/0, position/0, stamp/0, want/0, told/0]).
 
-%% No number that is counted comes near this.
+%% No counted number comes near this.
 -define(LARGEST, 1 bsl 60).
 
 -doc """
-Names one life of a feed: the identity of the group, the member, and what tells its feeds apart. A
-position means something in its own feed only.
+Names one life of a feed: the identity of the group, the member, and a number that distinguishes its
+feeds. A position is valid in its own feed only.
 """.
 -type feed() :: {Uid :: binary(), node(), Life :: integer()}.
 
@@ -36,8 +37,8 @@ position means something in its own feed only.
     | {piece, feed(), Snapshot :: pos_integer(), Number :: pos_integer()}.
 
 -doc """
-Which copy asked, and when by the clock of its node. It comes back with what brings all that the
-member knew when it was asked.
+Which copy asked, and when by the clock of its node. It comes back with the message that completes
+what the member knew when it was asked.
 """.
 -type stamp() :: {Life :: integer(), Ms :: integer()}.
 
@@ -50,14 +51,14 @@ member knew when it was asked.
        Gone :: [term()], stamp() | none}
     | {no, not_member | {over, Names :: non_neg_integer()}}.
 
--doc "Whether a term is what a follower says.".
+-doc "Whether a term is a message of a follower.".
 -spec is_want(term()) -> boolean().
 is_want(stop) -> true;
 is_want({want, Position, Stamp, Most}) ->
     is_position(Position) andalso is_stamp(Stamp) andalso is_count(Most) andalso Most > 0;
 is_want(_) -> false.
 
--doc "Whether a term is what a member tells a follower.".
+-doc "Whether a term is a message of a member to a follower.".
 -spec is_told(term()) -> boolean().
 is_told({piece, Feed, Snapshot, Number, Rows, End, Stamp}) ->
     is_feed(Feed) andalso is_count(Snapshot) andalso is_count(Number) andalso are_rows(Rows)

@@ -4,11 +4,11 @@
 %% One process a node: keeps the copies of the groups that this node follows
 %% (`sderl_follow_copy`), in the tables of `sderl_copies`.
 %%
-%% It asks members over links that there are, or over routes. Only where neither has led to any
-%% member for a while, and the copy may be read no more, a link is made to one, as a look-up would
-%% make it: a gateway that is restarted makes no links. A helper does it, as connecting may take
-%% seconds. A new process finds which groups are followed in the table, and the copies, which may be
-%% read for as long as before; it has them sent once more.
+%% It asks members over existing links, or over routes. Only if neither has led to any member for a
+%% while, and the copy may not be read any more, it opens a link to one, as a lookup would; the
+%% restart of a gateway opens no links. A helper does it, as connecting may take seconds. A new
+%% process finds the followed groups in the table, and the copies, which may be read for as long as
+%% before; it has them sent once more.
 %%
 %% While this node is a member of a group that it follows, there is no copy of it.
 
@@ -19,13 +19,13 @@
 -import(sderl_clock, [now_ms/0]).
 
 -define(VSN, 1).
-%% Routes are told within this of a start, or of the loss of a gateway that has a twin.
+%% Within this time routes are known after a start, or after the loss of one of two gateways.
 -define(PATIENCE_MS, 3000).
 
 -record(followed, {
     copy :: sderl_follow_copy:copy(),
     names = 0 :: non_neg_integer(),
-    %% Since when nobody can be asked.
+    %% Since when no member can be asked.
     cut_off = none :: none | integer(),
     is_member = false :: boolean()
 }).
@@ -49,7 +49,7 @@ follow(Group) -> call({follow, Group}).
 -spec unfollow(term()) -> ok | {error, not_running}.
 unfollow(Group) -> call({unfollow, Group}).
 
-%% A process that died is there again in a moment, and either call may be made twice.
+%% A process that died is back in a moment, and both kinds of call may be made twice.
 call(Request) -> call(Request, 100).
 
 call(Request, Tries) ->
@@ -166,7 +166,7 @@ tick(Group, #s{groups = Groups} = S) ->
         {#{}, _} -> S
     end.
 
-%% Whether a link is worth its while, and since when there is nobody to ask.
+%% Whether a link is needed, and since when no member can be asked.
 cut_off([_ | _], _) -> {false, none};
 cut_off([], #followed{cut_off = none}) -> {false, now_ms()};
 cut_off([], #followed{cut_off = Since, copy = Copy}) ->
@@ -232,7 +232,7 @@ turned(Nodes) ->
     {Front, Back} = lists:split(erlang:phash2(node(), length(Nodes)), Nodes),
     Back ++ Front.
 
-%% One at a time for a group.
+%% One helper at a time for a group.
 connect(_, [], S) -> S;
 connect(Group, Members, #s{helpers = Helpers} = S) ->
     case lists:any(fun(G) -> G =:= Group end, maps:values(Helpers)) of
@@ -246,7 +246,7 @@ connect(Group, Members, #s{helpers = Helpers} = S) ->
     end.
 
 send(Group, Node, Want) ->
-    %% A link that only this uses shall not be taken for one that nobody needs.
+    %% Keeps a link that only following uses from counting as unneeded.
     _ = sderl_links:is_up(Node) andalso not sderl_dir:shares_group(Node)
         andalso sderl_links:note(Node, {lookup, Group}),
     Message = {sderl_follow, ?VSN, node(), Group, Want},

@@ -4,22 +4,22 @@
 %% Eight processes a node: each takes frames (`sderl_route_send`), delivers those that are for
 %% processes of this node, and passes the others on.
 %%
-%% **In bundles.** What is for the same next node, and waits here together, goes there in one
-%% message to the process of the same name, the last stretch too. Most of what a message costs is
-%% the sending and taking of it by the distribution, so a busy gateway that bundles passes on about
-%% twice as many as a relay that does not. An idle one sends each at once. That all of it goes
-%% through the same processes keeps it in order: see `sderl_route`. The last gateway sends what
-%% travels alone straight to the receiver when nothing for it can be on its way there any more:
-%% `sderl_straight`.
+%% **In bundles.** Frames that wait here for the same next node go there in one message to the
+%% process of the same name, also on the last stretch. Most of the cost of a message is its sending
+%% and receiving by the distribution, so a busy gateway that bundles passes on about twice as many
+%% messages as a relay that does not. An idle one sends each frame at once. All frames go through
+%% the same processes, which keeps their order: see `sderl_route`. The last gateway sends a single
+%% message straight to the receiver when no earlier message for it can be under way to its node any
+%% more: `sderl_straight`.
 %%
-%% **It never waits.** Sends do not connect and do not suspend. When a link is full, what goes over
-%% it goes to a process of its own (a *lane*, `sderl_lane`), which may be suspended; until the lane
-%% is empty everything for that node goes there, so that the order stays. A lane holds at most
-%% `route_queue` messages, and this process's own queue at most four times that: what comes then is
-%% refused.
+%% **It never waits.** Sends do not connect and do not suspend. When a link is full, its frames go
+%% to a process of their own (a *lane*, `sderl_lane`), which may be suspended. Until the lane is
+%% empty all frames for that node go there, so that their order stays. A lane holds at most
+%% `route_queue` messages, and this process's own queue at most four times that: further messages
+%% are refused.
 %%
-%% **Nothing goes unnoticed.** What is refused or cannot be delivered is reported to the node of
-%% whoever sent it, added up by sender, receiver and reason; a call gets its error at once.
+%% **Failures are reported.** What is refused or cannot be delivered is reported to the sender's
+%% node, added up by sender, receiver and reason; a call gets its error at once.
 
 -export([start_link/1, loop/3]).
 -export([system_continue/3, system_terminate/4, system_code_change/4]).
@@ -28,13 +28,13 @@
 -import(sderl_clock, [now_ms/0]).
 
 -define(VSN, 1).
-%% How many messages between two looks at the own queue.
+%% Messages between two looks at the length of the own queue.
 -define(LOOK, 128).
-%% The most that goes in one bundle.
+%% Most entries of a bundle.
 -define(BUNDLE, 64).
-%% The most that a process does before another one runs, in reductions.
+%% The most reductions of a process before another one runs.
 -define(WORK, 4000).
-%% So many failures are told before nothing waits.
+%% So many failures are reported even while messages wait.
 -define(MANY, 1000).
 %% How long failures add up at most, in ms.
 -define(TELL_MS, 200).
@@ -58,11 +58,11 @@ An entry of a bundle: a frame, or a process with its message; its receiver and i
     %% Takes answers to the questions of `straight`.
     alias :: reference(),
     told :: integer(),
-    %% Of this process, and of those it sends to.
+    %% The name of this process, and of those that it sends to.
     name :: atom(),
     counts :: counters:counters_ref(),
     limit :: pos_integer(),
-    %% More is waiting here than may.
+    %% More messages wait here than may.
     flooded = false :: boolean()
 }).
 
@@ -80,8 +80,8 @@ loop(init, Parent, Name) ->
 
 %% ---------------------------------------------------------------- the loop
 
-%% While messages wait, bundles grow; they go when nothing waits. Failures add up for a moment.
-%% `Look`: so many messages until the next look at the own queue.
+%% While messages wait, bundles grow; they are sent when none waits. Failures are added up for a
+%% moment. `Look`: messages until the next look at the length of the own queue.
 run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
     run(?LOOK, Parent, tell(some, F#f{flooded = Length > 4 * Limit}));
@@ -92,8 +92,8 @@ run(Look, Parent, #f{out = Out} = F) ->
             [] -> rest(Parent, F);
             [{Node, [1 | Entry]}] -> rest(Parent, bundle(Node, Entry, F#f{out = #{}}));
             _ ->
-                %% Messages that have arrived at this node but not yet at this process shall come
-                %% along.
+                %% Messages that have arrived at this node, but not yet at this process, shall get
+                %% into the bundles.
                 look_at_links(),
                 receive Message -> take(Message, Look, Parent, F)
                 after 0 -> rest(Parent, F)
@@ -101,9 +101,9 @@ run(Look, Parent, #f{out = Out} = F) ->
         end
     end.
 
-%% A scheduler that has processes to run looks at its links only when these have done so much work.
-%% A link is read in pieces of some kilobytes: without this a bundle of large messages ends with
-%% each piece.
+%% A scheduler that has processes to run reads its links only after these have done so much work. It
+%% reads some kilobytes at a time: without this a bundle of large messages would end with each
+%% piece.
 look_at_links() ->
     true = erlang:bump_reductions(?WORK),
     true = erlang:yield(),
@@ -124,8 +124,8 @@ idle(Parent, F) ->
     after ?TELL_MS -> idle(Parent, tell(all, F))
     end.
 
-%% The shortest way of a message that came alone: an idle gateway adds little more than a relay
-%% would.
+%% The shortest path for a message that came alone, so that an idle gateway adds little more than a
+%% relay would.
 lone(Pid, Message, From, Frame, Parent, #f{straight = S, lanes = Lanes} = F)
   when is_pid(Pid), not is_map_key(node(Pid), Lanes) ->
     case sderl_straight:is_known(node(Pid), Pid, S) of
@@ -233,7 +233,7 @@ elsewhere({_, _, _, _, Group, What, From, _} = Frame, F) ->
         false -> onward({group, Group}, Frame, none, F)
     end.
 
-%% To more than one process, or to one that every member has.
+%% For more than one process, or for one that every member has.
 all({_, _, _, _, _, {call_any, Process}, From, Message}, F)
   when is_atom(Process), is_reference(From) ->
     sderl_route_call:serve(From, Process, Message),
@@ -244,13 +244,13 @@ all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
         at({sderl_at, ?VSN, Hops, Hash, Node, To, From, Message}, F)
     end, F0, maps:groups_from_list(fun erlang:node/1, sderl_names:matching(Group, Pattern)));
 all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom(Process) ->
-    %% None if this node left the group in this moment.
+    %% No members if this node left the group in this moment.
     lists:foldl(fun(Node, F) ->
         at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F)
     end, F0, sderl_dir:members(Group));
 all(_, F) -> unknown(F).
 
-%% To several groups: one frame for each next node, with the groups that it is the way to.
+%% For several groups: one frame for each next node, with the groups that are reached through it.
 each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when length(Groups) >= 0 ->
     {Own, Others} = lists:partition(fun sderl_names:is_member/1, Groups),
     F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end,
@@ -286,8 +286,8 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
         {false, _} -> onward({node, Node}, Frame, none, F)
     end.
 
-%% All that came for the process before the question is in its queue: only then may other processes
-%% add to it.
+%% All earlier messages for the process are in its queue now: only then may other processes send to
+%% it.
 answer_straight(Pid, Alias, Tag) when node(Pid) =:= node() ->
     case process_info(Pid, message_queue_data) of
         {message_queue_data, on_heap} ->
@@ -325,7 +325,7 @@ here(_, _, _) -> sderl_refused:note_message(?MODULE).
 
 %% ---------------------------------------------------------------- out
 
-%% By a gateway, and not by the node `Except`, which cannot be reached.
+%% Sends by a gateway other than the node `Except`, which cannot be reached.
 onward(_, {_, _, Hops, _, Where, What, From, _}, _, F) when Hops =< 1 ->
     failed(From, {Where, What}, hop_limit, F);
 onward(Key, {Tag, _, Hops, Hash, Where, What, From, Message}, Except, F) ->
@@ -348,7 +348,7 @@ ending({group, _}) -> no_route.
 next({}, _, _) -> none;
 next(First, Hash, none) -> sderl_route_send:pick(First, Hash);
 next(First, Hash, Except) ->
-    %% It died a moment ago; the table knows in a moment.
+    %% A gateway may have died a moment ago, and still be in the table.
     case [N || N <- tuple_to_list(First), N =/= Except, sderl_links:is_up(N)] of
         [] -> none;
         Nodes -> sderl_route_send:pick(list_to_tuple(Nodes), Hash)
@@ -393,7 +393,7 @@ bundle(Node, Reversed, #f{lanes = Lanes, straight = S} = F0) ->
         #{} -> direct(Node, Entries, [], F)
     end.
 
-%% A frame for a process of its own does not keep an order with what is sent to processes.
+%% Frames keep no order with messages that are sent straight to processes.
 bundled(Node, [], Pids, S) -> sderl_straight:bundled(Node, Pids, S);
 bundled(Node, [{[To | _], _, _} | Entries], Pids, S) -> bundled(Node, Entries, [To | Pids], S);
 bundled(Node, [{{sderl_at, _, _, _, _, At, _, _}, _, _} | Entries], Pids, S)
@@ -410,7 +410,7 @@ straight(Node, To, Message, Entries, F) ->
 
 direct(Node, Entries, Questions, #f{name = Name, lanes = Lanes, limit = Limit} = F) ->
     Bundle = case Entries of
-        %% On to the next gateway as from a sender.
+        %% It goes on to the next gateway as a sender would send it.
         [{Frame, _, _}] when is_tuple(Frame) -> Frame;
         _ -> {sderl_many, ?VSN, [W || {W, _, _} <- Entries] ++ Questions}
     end,
@@ -440,7 +440,7 @@ forwarded(Node, From, N, F) ->
     end,
     count(?FORWARDED, N, F).
 
-%% The link has gone: by another way, where there is one.
+%% The link is gone: sends by another way, if there is one.
 undone(Node, Entries, F) ->
     flush(lists:foldl(fun(E, Acc) -> again(Node, E, Acc) end, F, Entries)).
 
@@ -476,7 +476,7 @@ tell(Which, #f{failed = Failed, told = Told} = F) ->
         false -> F
     end.
 
-%% Gives what is to be told later, as the link is full.
+%% Gives the failures that have to wait because the link is full.
 report(Failed) ->
     ByNode = maps:groups_from_list(fun({{From, _, _}, _}) -> node(From) end, maps:to_list(Failed)),
     maps:from_list(lists:append([List

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_lane).
 -moduledoc false.
-%% A queue before a link that is full: a process that may be suspended in place of the one that
-%% forwards. How much waits is counted outside it, as it cannot be asked.
+%% A queue before a full link: a process that is suspended in place of the one that forwards. The
+%% number of waiting messages is counted outside, because a suspended process cannot be asked.
 
 -export([start/3, put/2, first/2, stop/2]).
 -export_type([t/0]).
@@ -19,7 +19,7 @@ start(Node, Name, Limit) ->
     Pid = spawn_link(fun() -> loop({Name, Node}, Owner, Count) end),
     {Pid, Count, Limit}.
 
--doc "`direct`: nothing waits, and the link may be tried again. `full`: it is not taken.".
+-doc "`direct`: none waits, and the link may be tried again. `full`: the entries are not taken.".
 -spec put(t(), [sderl_forward:entry()]) -> ok | direct | full.
 put({Pid, Count, Limit}, Entries) ->
     case counters:get(Count, 1) of
@@ -28,7 +28,7 @@ put({Pid, Count, Limit}, Entries) ->
         _ -> add(Pid, Count, Entries)
     end.
 
--doc "Those that found the link full.".
+-doc "The entries that found the link full.".
 -spec first(t(), [sderl_forward:entry()]) -> ok.
 first({Pid, Count, _}, Entries) -> add(Pid, Count, Entries).
 
@@ -37,7 +37,7 @@ add(Pid, Count, Entries) ->
     Pid ! {entries, Entries},
     ok.
 
--doc "Ends a lane that says that it has nothing to do, unless that is over.".
+-doc "Ends a lane that said that it is empty, unless it has got entries since.".
 -spec stop(pid(), t()) -> boolean().
 stop(Pid, {Pid, Count, _}) ->
     counters:get(Count, 1) =:= 0 andalso begin
@@ -49,7 +49,7 @@ stop(_, _) -> false.
 loop({_, Node} = To, Owner, Count) ->
     receive
         {entries, Entries} ->
-            %% Not counted as gone before it is in the link, so that nobody overtakes it.
+            %% Counted as waiting until it is in the link, so that no message overtakes it.
             Bundle = {sderl_many, 1, [W || {W, _, _} <- Entries]},
             _ = case erlang:send(To, Bundle, [noconnect]) of
                 ok -> sderl_traffic:sent(routing, Bundle);

@@ -2,27 +2,28 @@
 -module(sderl_lease).
 -moduledoc """
 Watching processes over gateways, at the end that watches: what to send to which node, and what
-becomes of a watch when nothing comes back.
+becomes of a watch when no answer comes.
 
-Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`)
-this end sends `want`: the watches that the other has not confirmed, those that are over, the deaths
-that it has heard of; the other (`m:sderl_leased`) answers `have`. While something is open, or an
-answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all ways. Both ends may get a message
-twice; a message that was overtaken is ignored by its number.
+All processes that a node watches on another one are in one lease. Every 2 s (`?RENEW_MS`) this end
+sends `want`: the watches that the other end has not confirmed, those that are over, the deaths that
+this end has heard of. The other end (`m:sderl_leased`) answers `have`. While something is not
+confirmed, or an answer is missing, `want` is sent every 0.5 s (`?AGAIN_MS`), by all ways. Both ends
+may get a message twice; a message that was overtaken is ignored by its number.
 
 | what happened | a watch ends with |
 |---|---|
 | the process ended | its exit reason, `noproc` if it was gone before |
 | the node runs again in another life | `noconnection` |
-| for 2 s (`?GONE_MS`) whoever is next to the node said that there is no link to it | `noconnection` |
-| for 10 s (`?LOST_MS`) nothing was heard from it, nor of it | `lost_route` |
+| for 2 s (`?GONE_MS`) all neighbours of the node said that they have no link to it | `noconnection` |
+| for 10 s (`?LOST_MS`) no message came from the node, nor any about it | `lost_route` |
 
-An end that was itself stopped, as its late tick tells, takes nobody's silence amiss.
+An end that was itself stopped, which its late tick shows, does not count that time as silence of
+others.
 
 Both ends may be restarted, and forget. All messages carry the run of the node, and a number that
 grows whenever earlier messages no longer count. A late message with a lower number is ignored, and
-if the two ends find that they do not hold the same, they begin again. The protocol assumes that no
-message of a node is under way for longer than it takes to restart the node.
+if the two ends find that they have different watches, they begin again. The protocol assumes that
+no message of a node is under way for longer than it takes to restart the node.
 
 Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
 """.
@@ -37,14 +38,15 @@ Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs 
 -define(LOST_MS, 10_000).
 
 -doc """
-The life of a node, and that of what a process on it remembers: a greater one when it has forgotten
-all of what the two nodes had told each other.
+The life of a node, and that of the memory of a process on it: a greater one when the process has
+forgotten all that the two nodes had sent each other.
 """.
 -type life() :: {Creation :: non_neg_integer(), Memory :: term()}.
 -type want() :: {want, Number :: pos_integer(), Add :: [{reference(), pid()}],
                  Over :: [reference()], Seen :: [reference()]}.
 -doc """
-The number of the `want` that it answers, and how many it watches then; 0 for word of a death.
+The number of the `want` that it answers, and how many processes it watches then; 0 if it only
+reports a death.
 """.
 -type have() :: {have, Number :: non_neg_integer(), Alive :: non_neg_integer(),
                  Added :: [reference()], Ended :: [reference()],
@@ -56,8 +58,8 @@ The number of the `want` that it answers, and how many it watches then; 0 for wo
     | {failed, node(), sderl_route_send:failure()}
     | tick.
 -doc """
-`Try` counts what went unanswered: from the second time on it goes by all ways. `Memory` goes with
-it as part of the life. `lost`: how many watches ended as one.
+`Try` counts messages without an answer: from the second on they go by all ways. `Memory` goes with
+them as part of the life. `lost`: how many watches ended together.
 """.
 -type effect() ::
     {send, node(), Try :: non_neg_integer(), Memory :: pos_integer(), want()}
@@ -66,11 +68,11 @@ it as part of the life. `lost`: how many watches ended as one.
     | {forget, node()}.
 
 -record(peer, {
-    %% A node that was given up, and is watched again, is told so: it may still have what it had.
+    %% Another one when a node was given up and is watched again: it may still have old watches.
     id :: pos_integer(),
     life :: life() | undefined,
     number = 0 :: non_neg_integer(),
-    %% Not confirmed, confirmed, and over without the other's knowing.
+    %% Watches: not confirmed, confirmed, and over without a confirmation.
     add = #{} :: #{reference() => pid()},
     watching = #{} :: #{reference() => pid()},
     over = #{} :: #{reference() => []},
@@ -90,7 +92,7 @@ it as part of the life. `lost`: how many watches ended as one.
 -spec new() -> lease().
 new() -> #l{}.
 
--doc "Whether a term is what the other end answers.".
+-doc "Whether a term is an answer of the other end.".
 -spec is_have(term()) -> boolean().
 is_have({have, Number, Alive, Added, Ended, Down})
   when is_integer(Number), is_integer(Alive), length(Added) >= 0, length(Ended) >= 0,
@@ -108,7 +110,7 @@ watched(#l{nodes = Nodes}) -> Nodes.
 step(Now, {watch, Ref, Pid}, #l{peers = Peers, nodes = Nodes, next = Next} = L) ->
     Node = node(Pid),
     Peer = case Peers of #{Node := P} -> P; #{} -> #peer{id = Next, heard = Now, sent = Now} end,
-    %% Alone: the rest has been sent, and is again when it is due.
+    %% This watch alone: the others have been sent, and will be again when they are due.
     {Send, P1} = want(Now, Node, #{Ref => Pid}, [], Peer#peer{add = (Peer#peer.add)#{Ref => Pid}}),
     {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node},
                  next = max(Next, Peer#peer.id + 1)}};
@@ -123,7 +125,7 @@ step(_, {unwatch, Ref}, #l{peers = Peers, nodes = Nodes} = L) ->
 step(Now, {message, Node, {Creation, Memory} = Life, {have, _, _, _, _, _} = Have},
      #l{peers = Peers} = L) ->
     case Peers of
-        %% Overtaken by word of a later memory.
+        %% Overtaken by a message of a later memory.
         #{Node := #peer{life = {Creation, Later}}} when Memory < Later -> {[], L};
         #{Node := Peer} ->
             have(Now, Node, Life, Have, Peer#peer{heard = Now, open = 0, unlinked = undefined}, L);
@@ -212,8 +214,8 @@ have(Now, Node, Life, {have, Number, Alive, Added, Ended, Down}, Peer0,
     {Downs ++ Sends,
      L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0), next = Next + 1}}.
 
-%% The two should agree when nothing is open. If they do not, because a former life of the one or
-%% the other had a hand in it, they begin again.
+%% When all is confirmed the two ends should agree. If they do not, because of a message of a former
+%% life of either, they begin again.
 same(Number, Alive, Next,
      #peer{number = Number, add = Add, over = Over, watching = Watching} = Peer)
   when Alive =/= map_size(Watching), map_size(Add) =:= 0, map_size(Over) =:= 0 ->

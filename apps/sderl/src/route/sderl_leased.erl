@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_leased).
 -moduledoc """
-Watching processes over gateways, at the end that is watched: which processes to monitor for whom,
-and for how long. See `m:sderl_lease`.
+Watching processes over gateways, at the end that is watched: which processes to monitor for which
+nodes, and for how long. See `m:sderl_lease`.
 
-A node that watches is believed to live for 30 s (`?LEASE_MS`) after its last word, which is longer
-than it takes that node to give this one up. Then nothing of it is left here. A death is told at
-once, and twice a second until the other has seen it.
+The watches of a node are kept for 30 s (`?LEASE_MS`) after its last message, which is longer than
+it takes that node to give this one up. A death is reported at once, and twice a second until the
+other end has confirmed it.
 
 Pure: `step(Now, Event, State)` gives effects and a state.
 """.
@@ -40,7 +40,7 @@ Pure: `step(Now, Event, State)` gives effects and a state.
 -spec new() -> leased().
 new() -> #s{}.
 
--doc "Whether a term is what the end that watches asks for.".
+-doc "Whether a term is a message of the end that watches.".
 -spec is_want(term()) -> boolean().
 is_want({want, Number, Add, Over, Seen})
   when is_integer(Number), length(Add) >= 0, length(Over) >= 0, length(Seen) >= 0 ->
@@ -58,7 +58,7 @@ watches(#s{clients = Clients}) ->
 step(Now, {message, Node, {Creation, Memory} = Life, {want, Number, Add, Over, Seen}},
      #s{clients = Clients, next = Id} = S) ->
     case Clients of
-        %% Overtaken by word of a later memory.
+        %% Overtaken by a message of a later memory.
         #{Node := #w{life = {Creation, Later}}} when Memory < Later -> {[], S};
         #{Node := #w{life = Life, number = Last}} when Number =< Last -> {[], S};
         #{Node := #w{life = Life} = W} ->
@@ -89,7 +89,7 @@ step(Now, tick, #s{clients = Clients0} = S) ->
 
 all(Node, #w{alive = Alive}) -> [{demonitor, Node, Ref} || Ref := [] <- Alive].
 
-%% A record with nothing to watch stays for its number, as long as the lease.
+%% A record without watches stays for its number, as long as the lease.
 wanted(Node, Add, Over, Seen, #w{id = Id, alive = Alive, dead = Dead} = W0, Before,
        #s{clients = Clients} = S) ->
     New = [{Ref, Pid} || {Ref, Pid} <- Add, not is_map_key(Ref, Alive), not is_map_key(Ref, Dead)],

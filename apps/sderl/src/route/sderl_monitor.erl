@@ -2,11 +2,11 @@
 -module(sderl_monitor).
 -moduledoc false.
 %% One process a node for watching processes of other nodes without a link to them: for callers of
-%% this node (`sderl_lease`), and for other nodes (`sderl_leased`). It finds names, in helpers, and
-%% tells who watches.
+%% this node (`sderl_lease`), and on behalf of other nodes (`sderl_leased`). It looks names up, in
+%% helpers, and sends `DOWN` messages to the watching processes.
 %%
 %% The watches of callers of this node are in a table, with which a restarted process of this module
-%% begins. A node that watched processes for others begins with nothing, and is told again.
+%% begins. What it watched for other nodes it is told again.
 
 -behaviour(gen_server).
 
@@ -29,12 +29,12 @@
     lease = sderl_lease:new() :: sderl_lease:lease(),
     leased = sderl_leased:new() :: sderl_leased:leased(),
     life = erlang:unique_integer([monotonic]) :: integer(),
-    %% Monitors: of who watches, of processes of own groups, of helpers, of what others watch.
+    %% Monitors: of callers, of processes of own groups, of helpers, of what other nodes watch.
     mons = #{} :: #{reference() => {owner | near | helper, reference()}
                     | {for, node(), reference()}},
     own = #{} :: #{reference() => [reference()]},
     others = #{} :: #{{node(), reference()} => reference()},
-    %% Says what of ours could not be delivered, by node.
+    %% Aliases that hear which messages to a node could not be delivered.
     aliases = #{} :: #{node() => reference()},
     alias_of = #{} :: #{reference() => node()},
     dead_twins = [] :: [pid()],
@@ -48,22 +48,22 @@ new() -> ets:new(?TABLE, [named_table, public]).
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "The calling process shall hear of the end of a process with a name.".
+-doc "Monitors the process that has a name, for the calling process.".
 -spec monitor(term(), term()) -> reference().
 monitor(Group, Name) -> add({Group, Name}, undefined).
 
--doc "The same of a process of another node.".
+-doc "The same for a process of another node.".
 -spec watch(pid()) -> reference().
 watch(Pid) -> add(Pid, Pid).
 
-%% In the table first: should the server be away, its successor finds it.
+%% In the table first: if the server is being restarted, its successor finds it.
 add(What, Pid) ->
     Ref = make_ref(),
     true = ets:insert(?TABLE, {Ref, self(), What, Pid}),
     ok = gen_server:cast(?MODULE, {add, Ref}),
     Ref.
 
--doc "When this returns nothing comes any more. False: it was over.".
+-doc "After this returns no message comes any more. `false`: the monitor was over.".
 -spec demonitor(reference()) -> boolean().
 demonitor(Ref) ->
     Had = ets:member(?TABLE, Ref) andalso ets:lookup_element(?TABLE, Ref, 2, none) =:= self(),
@@ -173,7 +173,7 @@ ask({Group, Name}, Ref, #m{mons = Mons} = M) ->
 watch(Ref, Pid, M) when node(Pid) =:= node() -> near(Ref, Pid, M);
 watch(Ref, Pid, M) -> lease(now_ms(), {watch, Ref, Pid}, M).
 
-%% Of a mate: over the link that the group has.
+%% A process of a mate is monitored over the link that the group has.
 near(Ref, Pid, M) ->
     case node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)) of
         true -> mon(Pid, near, Ref, M);

@@ -18,20 +18,20 @@ Pure; `sderl_router` holds one.
 -type gateway() :: node().
 -record(words, {
     news = #{} :: #{gateway() => sderl_route_state:advertisement()},
-    %% Of each gateway, the newest first: most often one.
+    %% The changes of each gateway, the newest first: most often one.
     changes = #{} :: #{gateway() => [sderl_route_state:change()]}
 }).
 -opaque bundle() :: #{node() => #words{}}.
 
--doc "Nothing to say.".
+-doc "No messages.".
 -spec new() -> bundle().
 new() -> #{}.
 
--doc "Whether there is nothing to say.".
+-doc "Whether there are no messages.".
 -spec is_empty(bundle()) -> boolean().
 is_empty(Bundle) -> map_size(Bundle) =:= 0.
 
--doc "One more message to a node, behind those that wait.".
+-doc "Adds a message to a node, after those that wait.".
 -spec add(node(),
           {news, [sderl_route_state:advertisement()]} | {change, sderl_route_state:change()},
           bundle()) ->
@@ -68,11 +68,11 @@ add_change({Gateway, From, To, _, _} = Change, #words{news = News, changes = Cha
 with(Gateway, [], Changes) -> maps:remove(Gateway, Changes);
 with(Gateway, Of, Changes) -> Changes#{Gateway => Of}.
 
--doc "Nothing is to be said to that node any more.".
+-doc "Drops the messages to that node.".
 -spec drop(node(), bundle()) -> bundle().
 drop(To, Bundle) -> maps:remove(To, Bundle).
 
--doc "The messages to one node, to be sent at once.".
+-doc "Takes out the messages to one node, to be sent at once.".
 -spec take(node(), bundle()) -> {[sderl_route_state:message()], bundle()}.
 take(To, Bundle) ->
     case maps:take(To, Bundle) of
@@ -80,7 +80,7 @@ take(To, Bundle) ->
         error -> {[], Bundle}
     end.
 
--doc "All that is to be said, for each node in the order in which it is to be sent.".
+-doc "All messages, for each node in the order in which they are to be sent.".
 -spec messages(bundle()) -> [{node(), sderl_route_state:message()}].
 messages(Bundle) -> [{To, Message} || To := Words <- Bundle, Message <- said(Words)].
 

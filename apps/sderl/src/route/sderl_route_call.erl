@@ -3,20 +3,20 @@
 -moduledoc false.
 %% Calls over gateways: the caller's side, and the side of the process that is called.
 %%
-%% The caller makes an alias, which names the call and takes its answers. On the node of the process
-%% that is called a process of its own asks it, with a monitor, as `gen_server:call/3` would there,
-%% and sends back what came of it. Neither end gets a link to the other.
+%% The caller makes an alias, which names the call and takes its answers. On the node of the called
+%% process a helper process asks it, with a monitor, as `gen_server:call/3` would there, and sends
+%% the result back. Neither end gets a link to the other.
 %%
 %% A frame may be lost with a gateway, so the caller sends again until it hears something, for at
 %% most `?AGAIN_MS`. The other node remembers calls and their answers for longer than that: a call
 %% that comes twice is asked once, and its answer is sent again. When the answer takes time that
-%% side says `accepted`, and from then on the caller only asks now and then whether the call is
+%% node says `accepted`, and from then on the caller only asks now and then whether the call is
 %% still known there.
 %%
-%% A frame may also lie in a gateway that stands still, until long after its call was answered and
-%% forgotten. So each call says when it began, by its node's clock, and of what is forgotten the
-%% latest beginning stays for each node: what began before that was sent too long ago to be wanted,
-%% and is not asked.
+%% A frame may also be held in a gateway that was stopped until long after its call was answered and
+%% forgotten. So each call says when it began, by its node's clock. When the other node forgets
+%% calls it keeps, for each node, the latest beginning of these; a call that began before that is
+%% too old, and the process is not asked.
 %%
 %% What the caller learns, apart from the answer:
 %%
@@ -25,7 +25,7 @@
 %% | `no_name`, `no_route`, `unreachable`, `busy`, `hop_limit` | it was not asked (`t:sderl_route_send:failure/0`) |
 %% | `{down, Reason}` | the process that was asked ended |
 %% | `lost_route` | the way to it was lost, and whether it was asked, or answers, is not known |
-%% | `timeout` | it is still at it |
+%% | `timeout` | it has not answered yet |
 
 -export([call/4, given_up/3, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
 -import(sderl_clock, [now_ms/0]).
@@ -37,33 +37,33 @@
 -dialyzer({no_improper_lists, [ask/4]}).
 
 -define(TABLE, sderl_route_calls).
-%% The first wait for a sign, doubled each time.
+%% The first wait for any answer, doubled each time.
 -define(FIRST_MS, 150).
-%% For how long a call is sent again: longer than a gateway that stands still is a way; and how long
-%% the other side remembers an answer.
+%% For how long a call is sent again: longer than routes lead through a gateway that was stopped;
+%% and for how long the other node remembers an answer.
 -define(AGAIN_MS, 6000).
 -define(KEEP_MS, 10_000).
-%% After so long without any sign the way is lost. Less than an answer is kept.
+%% After so long without any answer the way is lost. Less than an answer is kept.
 -define(SILENCE_MS, 8000).
-%% How long it is remembered of a node which of its calls are too old.
+%% How long it is remembered which calls of a node are too old.
 -define(FLOOR_MS, 86_400_000).
-%% How long a way may be missing before that is an error: gateways die and others take over.
+%% How long there may be no way before that is an error: other gateways take over from dead ones.
 -define(PATIENCE_MS, 1000).
-%% When the answering side says that it takes longer.
+%% After so long the answering node says that it takes longer.
 -define(LONG_MS, 100).
 -define(PROBE_MS, 1000).
-%% An accepted call that nobody asks after is over.
+%% An accepted call is forgotten if its caller has not asked about it for so long.
 -define(ORPHAN_MS, 20_000).
 
-%% `tries`: sent or not; `sent`: of these, on their way; `failed`: of these, known not to have
-%% arrived.
+%% `tries`: all tries; `sent`: those that were sent; `failed`: those of the sent ones that are known
+%% not to have arrived.
 -record(c, {
     alias :: reference(), group :: term(), what :: sderl_route_send:what() | {at, node(), atom()},
     message :: {Creation :: integer(), Began :: integer(), Request :: term()},
     deadline :: integer() | infinity, began :: integer(), heard :: integer(),
     wait = ?FIRST_MS :: pos_integer(), tries = 0, sent = 0, failed = 0, asked = 0,
     why = no_route :: sderl_route_send:failure(), missing :: integer() | undefined,
-    %% Where it was accepted.
+    %% The node that accepted the call.
     node :: node() | undefined
 }).
 
@@ -73,7 +73,7 @@ new() -> ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
 %% ---------------------------------------------------------------- the caller
 
 -doc """
-`{at, Node, Process}`: calls the process registered as that on a node; the group says nothing then.
+`{at, Node, Process}`: calls the process registered locally on a node; the group is ignored then.
 """.
 -spec call(term(), sderl_route_send:what() | {at, node(), atom()}, term(), timeout()) ->
     {ok, term()} | {error, error()}.
@@ -89,8 +89,8 @@ call(Group, What, Request, Timeout) ->
         flush(Alias)
     end.
 
-%% A caller is not suspended: its time is limited, and there may be another way. With no sign of the
-%% first try all ways are tried at once; that node asks the process once.
+%% A caller is not suspended: its time is limited, and there may be another way. If the first try
+%% gets no answer all ways are tried at once; the process is asked only once.
 send(
     #c{group = Group, what = What, alias = Alias, message = Message, tries = Tries, sent = Sent} = C
 ) ->
@@ -135,7 +135,7 @@ wait(#c{alias = Alias, wait = Wait, deadline = Deadline, heard = Heard} = C) ->
         end
     end.
 
-%% The node that had accepted it knows of it no more: it was started anew.
+%% The node that had accepted the call does not know it any more: it was restarted.
 unknown(Node, #c{node = Node}) -> {error, {down, noconnection}};
 unknown(_, C) -> wait(C).
 
@@ -150,16 +150,16 @@ again(#c{node = Node, alias = Alias, asked = Asked} = C) ->
         {error, Why} -> failure(Why, C#c{asked = Asked + 1})
     end.
 
-%% Said on the way, of this try: each says it once. With another try somewhere else it says nothing
-%% of that one.
+%% A failure reported from the way: once for each try. It says nothing about a try that may have
+%% gone another way.
 failure(no_name, #c{node = undefined, failed = Failed, sent = Sent}) when Failed + 1 =:= Sent ->
     {error, no_name};
-%% A question harms nobody when it is asked twice.
+%% This question may be asked twice.
 failure(no_name, #c{what = {whois, _}}) -> {error, no_name};
 failure(no_name, #c{failed = Failed} = C) -> wait(C#c{failed = Failed + 1});
 failure(Why, #c{failed = Failed} = C) -> missing(Why, C#c{failed = Failed + 1}).
 
-%% No way at the moment. A gateway that died is out of the tables in a moment.
+%% No way at the moment. A dead gateway will be out of the tables in a moment.
 missing(Why,
         #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
     Now = now_ms(),
@@ -171,11 +171,11 @@ missing(Why,
     end.
 
 -doc """
-The error that a call ends with when one of its tries went nowhere, or `wait`: whether it has waited
-long enough for a way, and whether no try can have arrived.
+The error with which a call ends when one of its tries failed, or `wait`. The booleans say whether
+the call has waited long enough for a way, and whether no try can have arrived.
 
-Ways that go in circles end a call at once, unless another try may have arrived: a group that was
-deleted just after the process was asked sends the next try in circles, and the answer comes.
+Ways that go in circles end a call at once, unless another try may have arrived: if a group was
+deleted just after the process was asked, the next try goes in circles, but the answer comes.
 """.
 -spec given_up(sderl_route_send:failure(), boolean(), boolean()) ->
     wait | lost_route | sderl_route_send:failure().
@@ -184,7 +184,7 @@ given_up(_, false, _) -> wait;
 given_up(Why, true, true) -> Why;
 given_up(_, true, false) -> lost_route.
 
-%% Out of time: if nothing was heard of it lately, the way is what is lost.
+%% Out of time: if no message about the call came lately, the way is lost.
 late(#c{node = undefined, sent = N, failed = N, why = Why}) -> Why;
 late(#c{node = undefined}) -> lost_route;
 late(#c{asked = Asked}) when Asked > 2 -> lost_route;
@@ -201,7 +201,7 @@ left(Deadline) -> max(0, Deadline - now_ms()).
 
 %% ---------------------------------------------------------------- the called
 
-%% Rows: `{Alias, asked, Pid, 0, Stamp}` and what came of it,
+%% Rows: `{Alias, asked, Pid, 0, Stamp}` and the results,
 %% `{Alias, reply | down | lost, Value, At, Stamp}`; `{{floor, Node, Creation}, Began, At}`: no call
 %% of that node that began then or earlier is wanted any more.
 
@@ -230,7 +230,7 @@ found(Alias, Pid) when node(Pid) =:= node(), is_reference(Alias) ->
     end;
 found(_, _) -> sderl_refused:note_message(?MODULE).
 
--doc "The result of a call, to its caller.".
+-doc "Sends the result of a call to its caller, which asks for it.".
 -spec probe(reference()) -> ok.
 probe(Alias) ->
     case ets:lookup(?TABLE, Alias) of
@@ -243,13 +243,13 @@ probe(Alias) ->
         [] -> answer_again(Alias, unknown, node())
     end.
 
-%% Nobody knows what became of it. Unless the process noted that just before it ended.
+%% The outcome is not known, unless the helper noted it just before it ended.
 lost(Alias, Pid) ->
     _ = ets:select_replace(?TABLE, [{{'$1', asked, Pid, '_', '$2'}, [{'=:=', '$1', Alias}],
                                      [{{'$1', lost, {const, node()}, now_ms(), '$2'}}]}]),
     ok.
 
-%% Two frames of one call may come to two forwarding processes at a time.
+%% Two frames of one call may come to two forwarding processes at the same time.
 ask(Alias, Target, Stamp, Request) ->
     case ets:insert_new(?TABLE, {Alias, asked, self(), 0, Stamp}) of
         true ->
@@ -276,23 +276,23 @@ done(Alias, Stamp, Kind, Value) ->
     true = ets:insert(?TABLE, {Alias, Kind, Value, now_ms(), Stamp}),
     answer(Alias, Kind, Value).
 
--doc "To the caller: it went no further.".
+-doc "Tells the caller that a frame went no further.".
 -spec failed(reference(), sderl_route_send:failure()) -> ok.
 failed(Alias, Reason) -> answer(Alias, failed, Reason).
 
-%% Not delivered, it is asked for again.
+%% An answer that is not delivered will be asked for again.
 answer(Alias, Kind, Value) ->
     _ = sderl_route_send:node(node(Alias), {to, Alias}, none, {Alias, Kind, Value},
                               [noconnect, nosuspend]),
     ok.
 
-%% A caller that asks again may have missed the first answer because of a gateway.
+%% A caller that asks again may have missed the first answer: it goes by every way.
 answer_again(Alias, Kind, Value) ->
     _ = sderl_route_send:node_each_way(node(Alias), {to, Alias}, none, {Alias, Kind, Value},
                                        [noconnect, nosuspend]),
     ok.
 
--doc "Forgets answers that nobody asks for again.".
+-doc "Forgets answers that no caller asks for any more.".
 -spec prune() -> ok.
 prune() ->
     Now = now_ms(),

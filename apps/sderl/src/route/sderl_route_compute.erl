@@ -3,19 +3,19 @@
 -moduledoc false.
 %% Computes the routes of a node in a process of its own, and writes them into the table of routes.
 %%
-%% The process has room for all that is made meanwhile, and for the routes, which it compares with
-%% the table. In the router it would be garbage among all that is kept, and with thousands of groups
-%% to collect that stops a scheduler for long.
+%% Its heap has room for all intermediate terms and for the routes, which it compares with the
+%% table. In the router they would be garbage among all that is kept, and with thousands of groups a
+%% collection of that stops a scheduler for long.
 
 -export([start/2, stop/1]).
 
 -define(TABLE, sderl_routes).
-%% So many groups are sent before others get their turn.
+%% So many groups are sent before other processes get their turn.
 -define(SOME, 100).
 
 -doc """
-Starts the computation with so much room, in words. The caller, which it is linked to, gets
-`{shown, Pid, Took}` in the end: how much room it took.
+Starts the computation, with a heap of so many words. The caller, to which it is linked, gets
+`{shown, Pid, Took}` at the end: the words that it took.
 """.
 -spec start(sderl_route_state:state(), Room :: pos_integer()) -> pid().
 start(State, Room) ->
@@ -32,7 +32,7 @@ start(State, Room) ->
             Pid
     end.
 
-%% Nothing else runs while a process is spawned or a message copied: between these others do.
+%% No other process runs on this scheduler while a message is copied, but between two messages.
 send(Pid, Part, Sent) ->
     Pid ! {part, Part},
     case Sent + sderl_route_state:part_size(Part) of
@@ -40,14 +40,14 @@ send(Pid, Part, Sent) ->
         More -> More
     end.
 
-%% Of its heap alone. What is still outside of it, as it came in a message, would make the next
-%% process's heap larger than this one's, and so on.
+%% Its heap alone. If fragments of messages outside the heap counted, the next process's heap would
+%% be larger than this one's, and so on.
 took() ->
     {garbage_collection_info, Info} = process_info(self(), garbage_collection_info),
     max(1, proplists:get_value(heap_block_size, Info)
         + proplists:get_value(old_heap_block_size, Info)).
 
--doc "Ends a computation: nothing of it comes into the table any more.".
+-doc "Ends a computation: it writes no more into the table.".
 -spec stop(pid()) -> ok.
 stop(Pid) ->
     true = unlink(Pid),
@@ -61,8 +61,8 @@ stop(Pid) ->
     after 0 -> ok
     end.
 
-%% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little
-%% of all that changes.
+%% New rows are written before old ones go, so that readers find a way meanwhile. With many groups
+%% only a few rows change.
 show(#{groups := Groups, nodes := Nodes}) ->
     Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}]
                          || G := {{Far, First}, Ms} <- Groups])
@@ -73,7 +73,7 @@ show(#{groups := Groups, nodes := Nodes}) ->
                                       ets:lookup(?TABLE, element(1, Row)) =/= [Row]]),
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Over).
 
-%% Of routes, by whomever they were put there.
+%% The keys of all routes in the table.
 keys() ->
     ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]},
                         {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},

@@ -5,9 +5,9 @@ The shortest paths over gateways, from the link states of `m:sderl_route_state`.
 
 A path to a group is a chain of gateways of which the first is a linked mate and the last is a
 member of the group; its length is the number of gateways on it. Two gateways are next to each other
-where both say that they are. A mate counts as the first only where both ends have it in a group
-that they share: what a node told that was removed from the group since, and has not told anything
-newer here, leads nowhere.
+if both say so. A mate counts as the first only if it and this node both have it in a group that
+they share: a node that was removed from the group since, and has not announced anything newer here,
+is no way.
 
 The way to a node that is a gateway itself leads to that very gateway, over links that are there.
 Any other node is in one group, and the last gateway on the way to that group delivers.
@@ -21,7 +21,7 @@ Pure. Breadth first: gateways and their links once each.
 -export([routes/4, reached/4]).
 -export_type([routes/0, route/0, groups/0, link_state/0]).
 
--doc "What a gateway tells: its groups with their members, and the gateways that it has links to.".
+-doc "What a gateway advertises: its groups with their members, and the gateways it is linked to.".
 -type link_state() :: {groups(), Links :: [node()]}.
 -doc "Groups with their identity and members.".
 -type groups() :: #{Group :: term() => {Uid :: binary(), [node()]}}.
@@ -49,7 +49,7 @@ routes(Self, Own, Up, Db0) ->
             end
         end, Acc, Gs)
     end, #{}, Reached),
-    %% There may be two groups of one name, which know nothing of each other: the nearer one.
+    %% Two groups may have one name, and know nothing of each other: then the nearer one.
     Groups = maps:fold(fun({G, _}, _, Acc) when is_map_key(G, Own) -> Acc;
                           ({G, _}, {Route, Ms}, Acc) -> better(G, Route, Ms, Acc)
                        end, #{}, Others),
@@ -64,7 +64,7 @@ routes(Self, Own, Up, Db0) ->
     end, Beyond, Others),
     #{groups => Groups, nodes => Nodes, reached => maps:keys(Reached)}.
 
--doc "The gateways that a path leads to: as in `routes/4`, and cheap where there are many groups.".
+-doc "The gateways that a path leads to: as in `routes/4`, but cheap with many groups.".
 -spec reached(node(), Own :: groups(), Up :: #{node() => []}, #{node() => link_state()}) ->
     [node()].
 reached(Self, Own, Up, Db) -> maps:keys(search(Up, Own, maps:remove(Self, Db))).
@@ -75,8 +75,8 @@ is_gateway(N, Db) ->
         #{} -> false
     end.
 
-%% Whether a node and this one both have the node in a group that they share. (The maps are walked
-%% through: with thousands of groups a list of them is garbage by the megabyte.)
+%% Whether a node and this one both have the node in a group that they share. (Iterates over the
+%% maps: with thousands of groups a list would be megabytes of garbage.)
 shares(N, Theirs, Own) -> shares_next(N, maps:next(maps:iterator(Theirs)), Own).
 
 shares_next(_, none, _) -> false;
@@ -90,7 +90,7 @@ search(Up, Own, Db) ->
     First = [N || N := {Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, Own)],
     search([{N, [N]} || N <- lists:sort(First)], 1, Db, #{}).
 
-%% One ring of gateways after the other: each with the first steps of all shortest paths to it.
+%% One ring of gateways after the other, each gateway with the first steps of all shortest paths.
 search([], _, _, Reached) -> Reached;
 search(Ring, Far, Db, Reached0) ->
     Reached = lists:foldl(fun({N, First}, Acc) -> Acc#{N => {Far, First}} end, Reached0, Ring),

@@ -12,7 +12,7 @@
 -import(sderl_clock, [now_ms/0]).
 
 -define(TABLE, sderl_undelivered).
-%% So many receivers are told apart.
+%% How many receivers are counted apart.
 -define(MOST, 1000).
 %% One event for each receiver and reason in that time.
 -define(QUIET_MS, 10_000).
@@ -28,7 +28,7 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
     ok.
 failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).
 
--doc "Whether the calling process is told of its own.".
+-doc "Whether the calling process gets reports about its own messages.".
 -spec subscribe(boolean()) -> ok.
 subscribe(On) -> gen_server:call(?MODULE, {subscribe, self(), On}).
 
@@ -42,7 +42,7 @@ info() ->
       undelivered => lists:sort([{To, Reason, N}
                                  || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
 
-%% A row `{Pid}` for each in the table, for a successor of this process.
+%% A row `{Pid}` in the table for each subscriber, for a successor of this process.
 subscribed(Pid, Subs) ->
     true = ets:insert(?TABLE, {Pid}),
     Subs#{Pid => monitor(process, Pid)}.
@@ -51,7 +51,7 @@ unsubscribed(Pid, Subs) ->
     true = ets:delete(?TABLE, Pid),
     maps:remove(Pid, Subs).
 
-%% With the timer of the next pruning.
+%% Monitors of subscribers, and the timer of the next pruning.
 -type subs() :: #{pid() | prune => reference()}.
 
 -spec init([]) -> {ok, subs()}.

@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_send).
 -moduledoc false.
-%% Frames that travel over gateways, and the first step of each: whoever sends does it in its own
-%% process.
+%% Frames that travel over gateways, and the first step of each, which the sending process itself
+%% does.
 %%
 %% | frame | |
 %% |---|---|
-%% | `{sderl_to, 1, Hops, Hash, Group, What, From, Message}` | to a member of a group, which one the way decides |
+%% | `{sderl_to, 1, Hops, Hash, Group, What, From, Message}` | to a member of a group: the first on
+%% the way |
 %% | `{sderl_each, 1, Hops, Hash, [Group], What, From, Message}` | to members of several groups; it parts where their ways do |
 %% | `{sderl_at, 1, Hops, Hash, Node, What, From, Message}` | to a node |
 %% | `{sderl_many, 1, [Frame \| [Pid \| Message]]}` | a bundle: frames, and messages for processes of the node that gets it |
 %%
-%% `Hops` is how many more gateways may take it. `Hash` chooses among equal ways, and among the
-%% forwarding processes of a node: of the sender and the group, so that what one sends into the
-%% other stays in order. `From` is the pid that hears of it when it cannot be delivered, an alias
-%% that gets an answer either way, or `none`.
+%% `Hops` is how many more gateways may pass it on. `Hash`, of the sender and the group, chooses
+%% among equal ways and among the forwarding processes of a node, so that messages from a process to
+%% a group stay in order. `From` is the pid that gets a report if the frame cannot be delivered, an
+%% alias that gets an answer in either case, or `none`.
 
 -export([group/6, group_each_way/5, node_each_way/5, again/5, hash/1, node/5, node/6, pick/2,
          forwarder/1, hops/0]).
@@ -22,19 +23,19 @@
 
 -define(VSN, 1).
 
--doc "For whom it is in a group.".
+-doc "The receivers in a group.".
 -type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()}
                 | {nodes | call_any, Process :: atom()}.
--doc "For whom it is on a node.".
+-doc "The receivers on a node.".
 -type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()}
               | {call, pid() | atom()} | {whois | stream, pid()}
               | {straight, pid()} | probe | report | {group, Group :: term(), what()}
               | {groups, [Group :: term()], what()}.
 -type from() :: pid() | reference() | none.
 -doc """
-Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway
-leads there. `unreachable`: the way ends before the receiver's node. `busy`: a link or a gateway on
-the way has as much waiting as it may. `hop_limit`: it went through too many gateways.
+Why a frame could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway
+leads there. `unreachable`: the way ends before the receiver's node. `busy`: the queue of a link or
+a gateway on the way is full. `hop_limit`: it went through too many gateways.
 """.
 -type failure() :: no_name | no_route | unreachable | busy | hop_limit.
 
@@ -45,7 +46,7 @@ unless the options say `nosuspend`.
 -spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) ->
     ok | {error, no_route | busy}.
 group(Group, What, From, Message, Hash, Options) ->
-    %% Of an own group no frame is made: whoever sends to one asks here first.
+    %% There are no routes to own groups.
     case sderl_router:first({group, Group}) of
         {} -> {error, no_route};
         First ->
@@ -54,8 +55,8 @@ group(Group, What, From, Message, Hash, Options) ->
     end.
 
 -doc """
-The same by every way at once, for what may come twice: of a call that got no sign a gateway may be
-to blame that nobody misses yet. Says how many were sent.
+The same by every way at once, for messages that may arrive twice: if a call gets no answer, a
+gateway may have failed that is not missed yet. Gives the number of frames that were sent.
 """.
 -spec group_each_way(term(), what(), from(), term(), [noconnect | nosuspend]) ->
     {ok, pos_integer()} | {error, no_route | busy}.
@@ -63,7 +64,7 @@ group_each_way(Group, What, From, Message, Options) ->
     each_way({group, Group},
              fun(Hash) -> {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message} end, Options).
 
--doc "Likewise to a node. Over a link, if there is one, once.".
+-doc "Likewise to a node: once, over the link, if there is one.".
 -spec node_each_way(node(), at(), from(), term(), [noconnect | nosuspend]) ->
     {ok, pos_integer()} | {error, no_route | busy}.
 node_each_way(Node, At, From, Message, Options) ->
@@ -74,8 +75,8 @@ node_each_way(Node, At, From, Message, Options) ->
     end.
 
 -doc """
-To a node, from whoever sends again until an answer comes, and lets nothing be done twice: the first
-time by one way, then by each. Suspends nobody.
+Sends to a node, for a protocol that sends again until an answer comes, and tolerates duplicates:
+the first time by one way, then by each. Does not suspend the caller.
 """.
 -spec again(node(), at(), from(), term(), Tries :: non_neg_integer()) ->
     ok | {error, no_route | busy}.
@@ -105,14 +106,14 @@ one(ok) -> {ok, 1};
 one(Error) -> Error.
 
 -doc """
-The hash for what the calling process sends into a group: all of it takes one way, so that all of it
-stays in order.
+The hash for messages of the calling process to a group: all take one way, so that they stay in
+order.
 """.
 -spec hash(term()) -> non_neg_integer().
 hash(Group) -> erlang:phash2(self()) bxor erlang:phash2(Group).
 
 -doc """
-Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.
+Sends to a node, over a link if there is one. `nosuspend`: fails instead of waiting for a full link.
 """.
 -spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 node(Node, At, From, Message, Options) -> node(Node, At, From, Message, own, Options).

@@ -3,44 +3,44 @@
 -moduledoc """
 A node's knowledge of the gateways: their *link states*, as they advertise them.
 
-A *gateway* is a node in two groups or more. It tells, in one versioned *advertisement*, which
-groups it is in, with their members, and to which other gateways it has a link. Every node keeps the
-latest advertisement of each gateway and computes its routes from them (`m:sderl_route_paths`).
-Nothing else travels: no routes, no distances, so that there is nothing to count to infinity.
+A *gateway* is a node in two groups or more. Its versioned *advertisement* says which groups it is
+in, with their members, and to which other gateways it has a link. Every node keeps the latest
+advertisement of each gateway and computes its routes from them (`m:sderl_route_paths`). No routes
+or distances are sent, so there is no counting to infinity.
 
 ## Messages
 
 | message | sent | to |
 |---|---|---|
 | `{news, [Advertisement]}` | when an advertisement is newer than the one known | the mates in groups that the sender of it is not in |
-| `{change, Change}` | the same, where a gateway was and stays one: what is new in its advertisement | likewise |
-| `{changes, [Change]}` | the same of several gateways at once (`m:sderl_route_bundle`) | likewise |
-| `{summary, Hash}` | now and then | one mate at random, which sends its digest where its own is another |
-| `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest where it lacks something |
+| `{change, Change}` | the same, if the node already was a gateway: what is new in its advertisement | likewise |
+| `{changes, [Change]}` | changes of several gateways at once (`m:sderl_route_bundle`) | likewise |
+| `{summary, Hash}` | now and then | one mate at random, which sends its digest if its own hash differs |
+| `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest if it lacks something |
 
-A *change* says between which two versions it lies, and has all that is new in the second. It is
-applied to the first one, and to those between. A node that has an older one asks for all with a
-digest. So what one more group costs does not grow with the groups that are there.
+A *change* names two versions, and has all that is new in the second. It can be applied to the first
+one and to those in between. A node that has an older version asks for the whole advertisement with
+a digest. So the cost of one more group does not grow with the number of groups.
 
 A *mate* is a node of an own group to which there is a link. An advertisement crosses each group
 once for each gateway that leads into it. The digests repair what was lost with a link, and bring to
-members without a link to the teller what their other mates have: that may take some rounds. At rest
-the summaries are all that travels, and as small in a large cluster as in a small one.
+members without a link to the sender what their other mates have: that may take some rounds. At rest
+only the summaries are sent, which are as small in a large cluster as in a small one.
 
 ## Races
 
 - A gateway that restarts begins with a version of its new life. A gateway that restarts with a
   clock that was set back hears an advertisement of its own former run, and goes above everything of
   that run, because others may have heard more of it.
-- A gateway that dies tells nothing. A link counts only where both ends tell it, and those next to
-  it take it out of theirs, so no path leads through it from the moment its neighbours' word
-  arrives; nobody removes what others told.
+- A gateway that dies announces nothing. A link counts only if both ends advertise it, and the
+  neighbours of a dead gateway remove it from their advertisements, so no path leads through it from
+  the moment these arrive. No node removes what others advertised.
 - A gateway without a path for `?FORGET_MS` is no longer advertised, and is forgotten the same time
   later. If it were forgotten at once, late nodes would advertise it again to early ones, for ever.
-- Two sides of a split that heals exchange digests; the newer word of each gateway wins on both.
-
-- The process that runs this dies: its successor begins with what was kept (`keep`, `drop`), so that
-  no route is lost meanwhile.
+- Two sides of a split that heals exchange digests; the newer advertisement of each gateway wins on
+  both.
+- When the process that runs this dies, its successor begins with what was kept (`keep`, `drop`), so
+  that no route is lost meanwhile.
 
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
@@ -62,7 +62,7 @@ former run was above that; that clock; and a number within this run.
 -type version() :: {Epoch :: integer(), Clock :: integer(), non_neg_integer()}.
 -doc "A group, its identity and its members, sorted.".
 -type membership() :: {Group :: term(), Uid :: binary(), [node()]}.
--doc "What a gateway tells. Without groups: it is a gateway no more.".
+-doc "The advertisement of a gateway. Without groups: the node is no gateway any more.".
 -type advertisement() :: {node(), version(), [membership()], Gateways :: [node()]}.
 -doc """
 The difference between two versions of a gateway's advertisement: groups with their members, no
@@ -102,7 +102,7 @@ process, see `new/4`.
     db = #{} :: #{node() => #ad{}},
     %% Advertisements that no path leads to, and since when.
     lost = #{} :: #{node() => integer()},
-    %% Of these, what is not told any more.
+    %% Those of them that are not passed on any more.
     quiet = #{} :: #{node() => []},
     %% The gateways whose whole state was asked for, and when.
     asked = #{} :: #{node() => integer()}
@@ -137,7 +137,7 @@ listed(Groups) -> [{G, Uid, Ms} || G := {Uid, Ms} <- Groups].
 -spec step(Now :: integer(), event(), state()) -> {[effect()], state()}.
 step(_, {groups, Groups}, #s{self = Self, groups = Had, db = Db} = S) ->
     New = maps:from_list([{G, {Uid, Ms}} || {G, Uid, Ms} <- Groups]),
-    %% The advertisements of a predecessor may be outdated.
+    %% The advertisements of a predecessor may be out of date.
     Told = case Db of
         #{Self := #ad{groups = Gs}} -> maps:keys(Gs);
         #{} -> []
@@ -172,7 +172,7 @@ step(Now, {compare, Random}, S0) ->
              [{send, lists:nth(1 + Random rem length(Mates), Mates), {summary, summary(S)}}], S}
     end.
 
-%% These groups are so now. What was told of some more is looked at, too.
+%% Takes over these groups as they are now, and checks what was advertised of `Told`, too.
 regroup(Groups, Told, #s{groups = Had} = S0) ->
     case [{G, Now} || {G, Now} <- Groups, maps:get(G, Had, none) =/= Now] of
         [] when Told =:= [] -> {[], S0};
@@ -195,8 +195,8 @@ regroup_one({G, {_, Ms} = Now}, {Came, #s{groups = Groups, mates = Mates0} = S})
 routes(S) -> routes_of(parts(S)).
 
 -doc """
-What routes are computed from, one part for each gateway: for another process, which need not get
-all in one piece.
+The input for the routes, one part for each gateway, so that it can be sent to another process in
+pieces.
 """.
 -spec parts(state()) -> [part(), ...].
 parts(#s{self = Self, groups = Groups, up = Up} = S) ->
@@ -214,7 +214,7 @@ routes_of([{Self, Groups, Up} | LinkStates]) ->
 
 link_states(#s{db = Db}) -> #{N => {Gs, Links} || N := #ad{groups = Gs, links = Links} <- Db}.
 
--doc "The gateways known, this node among them if it is one, by what they told last.".
+-doc "The last advertisements of all known gateways, of this node too if it is one.".
 -spec gateways(state()) -> [advertisement()].
 gateways(#s{db = Db}) ->
     [given(N, Ad) || N := #ad{groups = Groups} = Ad <- Db, map_size(Groups) > 0].
@@ -223,7 +223,7 @@ gateways(#s{db = Db}) ->
 -spec gateway_mates(state()) -> [node()].
 gateway_mates(#s{mates = Mates} = S) -> [N || N <- sderl_mates:nodes(Mates), is_gateway(N, S)].
 
--doc "The mates, linked, to which this node is a gateway; none where it is no gateway.".
+-doc "The mates that use this node as a gateway; none if it is no gateway.".
 -spec watchers(state()) -> [node()].
 watchers(#s{self = Self} = S) ->
     case is_gateway(Self, S) of
@@ -237,7 +237,7 @@ is_gateway(N, #s{db = Db}) ->
         #{} -> false
     end.
 
--doc "Checks what came from another node: an advertisement, or not.".
+-doc "Whether a term from another node is an advertisement.".
 -spec advertisement(term()) -> boolean().
 advertisement({Node, Version, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
     version(Version) andalso atoms(Links) andalso lists:all(fun membership/1, Groups);
@@ -246,14 +246,14 @@ advertisement(_) -> false.
 membership({_, Uid, Ms}) -> is_binary(Uid) andalso atoms(Ms);
 membership(_) -> false.
 
--doc "Checks a change that came from another node.".
+-doc "Whether a term from another node is a change.".
 -spec change(term()) -> boolean().
 change({Node, From, To, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
     version(From) andalso version(To) andalso atoms(Links)
         andalso lists:all(fun membership/1, Groups);
 change(_) -> false.
 
--doc "Checks a version that came from another node.".
+-doc "Whether a term from another node is a version.".
 -spec version(term()) -> boolean().
 version({Epoch, Clock, Number}) ->
     is_integer(Epoch) andalso is_integer(Clock) andalso is_integer(Number) andalso Number >= 0;
@@ -264,8 +264,8 @@ atoms(_) -> false.
 
 %% ---------------------------------------------------------------- own advertisement
 
-%% Tells what has changed about this node as a gateway, after the effects given: of these groups,
-%% and to those that are new as mates all.
+%% Advertises what has changed about this node as a gateway, after the given effects: the changes of
+%% these groups, and to new mates everything.
 told(Effects, Changed, New,
      #s{self = Self, version = {Epoch, Clock, Number}, groups = Groups, db = Db} = S) ->
     {Gs, Links} = case map_size(Groups) > 1 of
@@ -298,7 +298,7 @@ own(#ad{version = Version} = Ad, #s{self = Self, db = Db, lost = Lost, quiet = Q
     S#s{version = Version, db = Db#{Self => Ad}, lost = maps:remove(Self, Lost),
         quiet = maps:remove(Self, Quiet)}.
 
-%% A group of which nothing was told has been none for the mates.
+%% For the mates, a group that was not advertised did not exist.
 news_of(Changed, Had, Gs) ->
     lists:append([case {Had, Gs} of
         {#{G := Same}, #{G := Same}} -> [];
@@ -317,7 +317,7 @@ mates(#s{mates = Mates, up = Up}) -> [N || N <- sderl_mates:nodes(Mates), is_map
 news(From, News, #s{self = Self, db = Db} = S0) ->
     New = [Ad || {N, V, _, _} = Ad <- News, newer(V, N, Db)],
     {Own, Others} = lists:partition(fun({N, _, _, _}) -> N =:= Self end, New),
-    %% Our own word of another life, perhaps of one with a clock ahead of this one's: go above it.
+    %% Our own advertisement of another life, perhaps with a clock ahead of this one: go above it.
     S1 = case Own of
         [] -> S0;
         [{_, {Epoch, _, _}, _, _} | _] ->
@@ -378,7 +378,7 @@ newer(V, N, Db) ->
         _ -> true
     end.
 
-%% Mates to which the node that told us does not tell it itself.
+%% Mates that do not get it from the node that sent it to us.
 beyond(From, #s{mates = Mates} = S) ->
     Others = #{N => [] || N <- mates(S), N =/= From},
     maps:keys(unreached(maps:next(maps:iterator(sderl_mates:shared(From, Mates))), Mates, Others)).
@@ -391,7 +391,7 @@ unreached({Group, _, More}, Mates, Others) ->
 digest(Answer, #s{db = Db, quiet = Quiet}) ->
     {digest, Answer, [{N, V} || N := #ad{version = V} <- Db, not is_map_key(N, Quiet)]}.
 
-%% The same for all that have the same versions, in whatever order.
+%% A hash of all versions, whatever their order.
 summary(S) ->
     {digest, _, Versions} = digest(false, S),
     lists:foldl(fun(Version, Sum) -> Sum bxor erlang:phash2(Version, 1 bsl 32) end, 0, Versions).
@@ -408,7 +408,7 @@ compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->
 
 forget(Now, #s{self = Self, groups = Groups, up = Up, db = Db, lost = Lost0, asked = Asked} = S) ->
     Reached = sderl_route_paths:reached(Self, Groups, Up, link_states(S)),
-    %% A node's own word that it is no gateway any more is forgotten like those of others.
+    %% This node's advertisement that it is no gateway any more is forgotten like those of others.
     Here = [Self || is_gateway(Self, S)],
     Unreached = maps:without(Here ++ Reached, Db),
     Lost = #{N => maps:get(N, Lost0, Now) || N := _ <- Unreached},

@@ -2,20 +2,20 @@
 -module(sderl_route_trace).
 -moduledoc false.
 %% How a trace session learns what becomes of routed messages: functions of `sderl_route_send` and
-%% `sderl_forward` with match specifications. What stands where in their arguments and in a frame
-%% (`sderl_route_send` has the frames) is read here, and by no tracer.
+%% `sderl_forward` with match specifications. Only this module, and no tracer, knows the positions
+%% in their arguments and in frames (`sderl_route_send` describes the frames).
 
 -export([calls/0]).
 -export_type([calls/0]).
 
 -type calls() :: [{mfa(), Specification :: [tuple()]}].
 
-%% Where a frame has the group or the node, for whom there it is, and the message.
+%% The positions of the group or the node, the receivers there, and the message in a frame.
 -define(WHERE, 5).
 -define(WHAT, 6).
 -define(MESSAGE, 8).
 
-%% Which count of `sderl_forward:count/3` is that of deliveries.
+%% The number of deliveries among the counts of `sderl_forward:count/3`.
 -define(DELIVERED, 1).
 
 -doc "The functions and their match specifications, whose messages `m:sderl_observed` describes.".

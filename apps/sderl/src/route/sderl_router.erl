@@ -3,10 +3,9 @@
 -moduledoc false.
 %% One process a node: runs `sderl_route_state` and keeps the table of routes.
 %%
-%% A gateway that is stopped, or whose host went without closing its links, is no way to anybody
-%% from three beats on, long before the runtime closes the link. Its mates hear of it by the
-%% heartbeats between nodes (`sderl_heart`), to which a gateway adds its mates. Where nothing is
-%% heard that way a small beat goes to and fro.
+%% A gateway that was stopped, or whose host is gone without closing its links, is not used any more
+%% after three beats, long before the runtime closes the link. Its mates see that it is well by the
+%% heartbeats between nodes (`sderl_heart`); if these say nothing of it, a router asks it directly.
 %%
 %% | row of the table | |
 %% |---|---|
@@ -16,11 +15,11 @@
 %% | `{{ready, Group}, Uid}` | this member has the names of the group |
 %% | `{{told, Node}, Version, Gateways}`, `{{told, Node, Group}, Uid, [Node]}` | the advertisement of a gateway, and what it says of each group: what a successor of this process begins with |
 %%
-%% A member that was started a moment ago is no gateway until it has its group's names: it would say
-%% of each that there is none.
+%% A member that has just started is no gateway until it has its group's names: before, it would
+%% answer for each that there is none.
 %%
-%% The table belongs to the supervisor, so routes stay while this process is replaced. A restarted
-%% router learns the changes of the meantime from its mates' digests.
+%% The table belongs to the supervisor, so routes stay while this process is restarted. A restarted
+%% router learns from its mates' digests what has changed meanwhile.
 
 -behaviour(gen_server).
 
@@ -31,20 +30,20 @@
 
 -define(TABLE, sderl_routes).
 -define(VSN, 1).
-%% A summary goes to some mate this often, in ms.
+%% How often a summary goes to a mate, in ms.
 -define(COMPARE, 10_000).
 -define(BEATS, 3).
-%% So many own groups are compared with the directory at once.
+%% How many own groups are compared with the directory at once.
 -define(SOME, 100).
-%% A group that does not get ready, for whatever reason, is told after so long all the same.
+%% A group that does not get ready, for whatever reason, is advertised after so long all the same.
 -define(READY_MS, 30_000).
-%% Between two computations of routes lies this many times what one took, and so long at most: in
-%% many groups one takes long, and changes come one after the other.
+%% The pause between two computations of routes: this many times the duration of one, and so long at
+%% most. With many groups one takes long, and changes come one after the other.
 -define(REST, 20).
 -define(REST_MS, 5000).
-%% So many words are taken at once for their computation, at most.
+%% The largest initial heap for their computation, in words.
 -define(ROOM, 8_000_000).
-%% Successive changes of gateways are held back so long, in ms: at first, and at most.
+%% How long successive changes of gateways are held back, in ms: at first, and at most.
 -define(HOLD_MS, 50).
 -define(HOLDS_MS, 1000).
 
@@ -56,20 +55,20 @@
     heard = #{} :: #{node() => integer()},
     silent = #{} :: #{node() => []},
     last :: integer(),
-    %% The mates that this node's heart tells that this gateway is well.
+    %% The mates to which `sderl_heart` repeats for this gateway that it is well.
     stands = [] :: [node()],
-    %% The own groups that are yet to be compared with the directory.
+    %% The own groups that are still to be compared with the directory.
     unlooked = [] :: [Group :: term()],
-    %% Routes are to be computed again: a timer runs for that, once for all that has come by then;
-    %% or when what is told is held no longer.
+    %% Routes are to be computed again: by a timer, once for all changes until then (`true`), or
+    %% when changes are no longer held back (`held`).
     due = false :: false | held | true,
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
-    %% A process computes them since then. How much room one of them took, in words.
+    %% The process that computes them, and since when. The words that such a process last took.
     computing = none :: none | {pid(), Began :: integer()},
     room = 233 :: pos_integer(),
-    %% The changes that wait to be sent, and how long they are held, and routes with them; none
-    %% while all is sent at once.
+    %% The changes that wait to be sent, and for how long they, and the routes, are held back;
+    %% `none` while all is sent at once.
     words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
     hold_ms = none :: none | pos_integer(),
     %% The processes that wait until a group is ready, and which group each waits for.
@@ -101,13 +100,12 @@ init([]) ->
     {Sound, Unsound} = kept(),
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    %% Also when nothing has changed for the state: the table may be what a predecessor left half
-    %% done.
+    %% Even if nothing has changed for the state: a predecessor may have written half of the table.
     self() ! show,
     {ok, regrouped(begun(Beat, Timers, Sound))}.
 
-%% The advertisements that a predecessor kept, and the keys of rows that cannot be of one. A group
-%% that was left has no members in a row that was about to go.
+%% The advertisements that a predecessor kept, and the keys of rows that belong to none. (The row of
+%% a group that a gateway left, without members, may not have been deleted yet.)
 kept() ->
     Rows = [Row || Row <- ets:tab2list(?TABLE), element(1, element(1, Row)) =:= told],
     Groups = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Membership}) ->
@@ -147,11 +145,11 @@ first(Key) -> ets:lookup_element(?TABLE, Key, 3, {}).
 -spec leads_to(term()) -> boolean().
 leads_to(Group) -> ets:member(?TABLE, {group, Group}).
 
--doc "The members of a group that a route leads to, as gateways tell them.".
+-doc "The members of a group that a route leads to, as gateways advertise them.".
 -spec members(term()) -> [node()].
 members(Group) -> ets:lookup_element(?TABLE, {members, Group}, 2, []).
 
--doc "The groups that routes lead to, with their members as gateways tell them.".
+-doc "The groups that routes lead to, with their members as gateways advertise them.".
 -spec memberships() -> [{Group :: term(), [node()]}].
 memberships() -> ets:select(?TABLE, [{{{members, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]).
 
@@ -171,7 +169,7 @@ gateways_between() ->
 -spec ready(term()) -> boolean().
 ready(Group) -> ets:member(?TABLE, {ready, Group}).
 
-%% An own group is so as the directory has it. It is told of when it is ready.
+%% Takes over an own group from the directory. It is advertised when it is ready.
 follow(Group, #r{waiting = Waiting} = R) ->
     Ready = ets:lookup_element(?TABLE, {ready, Group}, 2, none),
     case {sderl_dir:group(Group), Waiting} of
@@ -215,7 +213,7 @@ regrouped(Group, R0) ->
     {Now, R} = follow(Group, R0),
     run([{group, Group, Now}], R).
 
-%% All of them, at the start.
+%% All own groups, at the start.
 regrouped(R0) ->
     R = lists:foldl(fun(Group, Acc) -> element(2, follow(Group, Acc)) end, R0, own_names(R0)),
     run([{groups, groups()}], R).
@@ -224,8 +222,8 @@ own_names(#r{waiting = Waiting}) ->
     Ready = [G || [G] <- ets:match(?TABLE, {{ready, '$1'}, '_'})],
     lists:uniq(sderl_dir:named_groups() ++ Ready ++ maps:keys(Waiting)).
 
-%% All of them now and then, as a process of a group may end before it says what changed; some at a
-%% time, as among thousands one group's change would wait for all.
+%% All own groups now and then, because a process of a group may end before it says what changed;
+%% some at a time, because with thousands of groups a change would otherwise wait for all of them.
 look(#r{unlooked = Names} = R) ->
     {Some, Rest} = lists:split(min(?SOME, length(Names)), Names),
     _ = Rest =:= [] orelse (self() ! look),
@@ -238,7 +236,7 @@ handle_call(info, _, #r{state = S, silent = Silent} = R) ->
 handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
-%% A node that got another name is another node.
+%% With another name this node is another one.
 handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare} = R)
   when Self =/= node() ->
     _ = case R#r.computing of {Pid, _} -> sderl_route_compute:stop(Pid); none -> none end,
@@ -263,7 +261,7 @@ handle_info(show, #r{computing = none} = R) -> {noreply, compute(R)};
 handle_info(show, R) -> {noreply, R#r{due = held}};
 handle_info({shown, Pid, Room}, #r{computing = {Pid, Began}} = R) when is_integer(Room) ->
     {noreply, computed(Began, Room, R)};
-%% A timer of before this node got its name.
+%% A timer from before this node got its name.
 handle_info(say, #r{hold_ms = none} = R) -> {noreply, R};
 handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =/= held of
@@ -311,8 +309,8 @@ unknown(R) ->
 
 %% ---------------------------------------------------------------- beats
 
-%% Looks when the gateways next to this node were heard, and asks for a sign those that the hearts
-%% of the nodes did not tell of. A gateway without a sign for three beats counts as down.
+%% Checks when the gateways next to this node were last heard, and asks those of which the nodes'
+%% heartbeats say nothing. A gateway that gives no sign for three beats counts as down.
 beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} = R0) ->
     Now = now_ms(),
     Linked = nodes(connected),
@@ -335,13 +333,13 @@ beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} 
     R = R0#r{heard = Heard, last = Now, silent = maps:merge(Silent, #{N => [] || N <- New})},
     stand(Now, run([{up, N} || N <- Again] ++ [{down, N} || N <- New], R)).
 
-%% When a word of these came last, where that was after `Since`.
+%% When these were last heard, if after `Since`.
 told(Nodes, Since) ->
     #{N => At
       || N <- Nodes, At <- [sderl_heart:last(sderl_beats:router(), N)], At =/= none, At > Since}.
 
-%% This gateway counts as well until its next beat. (Where hearts speak more seldom than routers
-%% look, these ask.)
+%% Says that this gateway is well until its next beat. (If the nodes' heartbeats come less often
+%% than that, routers ask each other.)
 stand(Now, #r{state = S, beat_ms = Ms, stands = Stands} = R) ->
     Uid = sderl_beats:router(),
     Tick = sderl_options:value(tick_ms),
@@ -380,7 +378,7 @@ run(Events, #r{state = S0} = R0) ->
 is_message({message, _, _}) -> true;
 is_message(_) -> false.
 
-%% Changes reported by others may wait for more; changes that this node sees itself are in the
+%% Changes that others report may wait for more; changes that this node sees itself get into the
 %% routes at once.
 note_change(_, #r{due = true} = R) -> R;
 note_change(true, #r{hold_ms = Ms} = R) when Ms =/= none -> R#r{due = held};
@@ -429,8 +427,8 @@ keep({keep_change, {Node, _, Version, Groups, Links}}) -> keep(Node, Version, Gr
 keep({drop, Node}) -> drop(Node);
 keep(changed) -> ok.
 
-%% All at once, so that a successor finds the version with what belongs to it. Rows of groups that
-%% the node left have no members, and go after that.
+%% Written at once, so that a successor finds the version with the rows that belong to it. Rows of
+%% groups that the node left have no members, and are deleted after that.
 keep(Node, Version, Groups, Links) ->
     true = ets:insert(?TABLE, [{{told, Node}, Version, Links}
                                | [{{told, Node, G}, Uid, Ms} || {G, Uid, Ms} <- Groups]]),

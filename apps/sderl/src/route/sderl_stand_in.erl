@@ -1,19 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_stand_in).
 -moduledoc false.
-%% A process of this node that stands for one of a node to which there is, and shall be, no link:
-%% what it is sent goes there in order, calls are answered, and it ends when and as the other ends.
+%% A process of this node that stands for a process of another node, to which there is no link and
+%% shall be none. Its messages go there in order, calls are answered, and it ends when and as the
+%% other process ends.
 %%
-%% Messages both ways are a stream (`sderl_stream`) to a process beside the other process, its
-%% *twin* (`sderl_twin`), which asks that process and watches it. So nothing is lost, done twice or
-%% overtaken when a gateway dies, and nobody waits for anybody else's answer. The stand-in monitors
-%% the other as everybody may (`sderl_monitor`): should the node go, or the way be lost, it hears of
-%% it from there.
+%% Messages both ways are a stream (`sderl_stream`) to a process on the other node, its *twin*
+%% (`sderl_twin`), which calls and watches the other process. So nothing is lost, done twice or
+%% overtaken when a gateway dies, and no caller waits for another's answer. The stand-in also
+%% monitors the other process (`sderl_monitor`), to hear when its node, or the way to it, is lost.
 %%
-%% There is one on a node for each process, found in a table. It stays as long as somebody monitors
-%% it, is linked to it, waits for an answer, or has sent to it or asked for it within
+%% A node has one stand-in for each process, found in a table. It stays as long as a process
+%% monitors it, is linked to it, waits for an answer, or has sent to it or asked for it within
 %% `stand_in_idle_ms` (10 minutes). Then it leaves the table, and ends after as long again. It is no
-%% child of a supervisor, as its end is the other's.
+%% child of a supervisor, because it ends with the other process.
 %%
 %% Links are mirrored: the exit of a process that is linked to the stand-in goes to the other
 %% process, as it would if the two were linked.
@@ -44,7 +44,7 @@
     idle_ms :: pos_integer(),
     look_at :: integer(),
     limit :: pos_integer(),
-    %% It ended, and its last words may be under way until then.
+    %% The other process ended; its last replies may be under way until then.
     ended :: undefined | {integer() | now, term()}
 }).
 
@@ -70,7 +70,7 @@ start(Pid) ->
     {New, Mon} = spawn_monitor(fun() -> init(Pid, Caller, Ref) end),
     receive
         {Ref, ready} -> true = demonitor(Mon, [flush]), New;
-        %% Somebody else was quicker.
+        %% Another caller was quicker.
         {'DOWN', Mon, process, New, _} -> find(Pid)
     end.
 
@@ -78,7 +78,7 @@ unlist(Pid, StandIn) ->
     true = ets:match_delete(?TABLE, {Pid, StandIn, '_'}),
     ok.
 
-%% Known to others only when it is ready for them.
+%% In the table only when it is ready for others.
 init(Pid, Caller, Ref) ->
     _ = process_flag(trap_exit, true),
     case ets:insert_new(?TABLE, {Pid, self(), used}) of
@@ -87,7 +87,7 @@ init(Pid, Caller, Ref) ->
     end.
 
 begin_for(Pid) ->
-    %% It serves everybody: the end of the application of whoever asked first is no reason to end.
+    %% It serves all callers, and must not end with the application of the first one.
     true = group_leader(whereis(init), self()),
     Idle = sderl_route_config:value(stand_in_idle_ms),
     Limit = sderl_route_config:value(route_queue),
@@ -114,7 +114,7 @@ loop(#i{stream = Stream, look_at = Look, calls = Calls, spoke = Spoke, ended = E
 
 message({'$gen_call', {_, _} = From, Request}, I) -> call('$gen_call', From, Request, I);
 message({system, {_, _} = From, Request}, I) -> call(system, From, Request, I);
-%% As the modules that manage event handlers ask.
+%% The calls of `gen_event`'s functions.
 message({Pid, {Pid, [alias | _]} = From, Request}, I) when is_pid(Pid) ->
     call(self, From, Request, I);
 message({sderl_stream, ?VSN, What}, I) -> stream(What, I);
@@ -124,7 +124,7 @@ message({'EXIT', _, normal}, I) -> I;
 message({'EXIT', From, Reason}, I) when is_pid(From) -> pass({exit, Reason}, I);
 message(Message, I) -> pass({send, Message}, I).
 
-%% A refused call waits all the same: its caller hears of the end, or gives up.
+%% The caller of a refused call still waits: for the end of the process, or its timeout.
 call(Label, From, Request, #i{id = Id} = I0) ->
     #i{calls = Calls} = I = pass({call, Id, Label, Request}, I0),
     I#i{id = Id + 1, calls = Calls#{Id => From}}.
@@ -158,7 +158,7 @@ flush(#i{stream = Stream0, pid = Pid} = I) ->
 
 stream({lost, Session}, #i{stream = Stream, calls = Calls} = I) ->
     case sderl_stream:session(Stream) of
-        %% The twin was killed, and nobody knows what it had done of that.
+        %% The twin was killed, and nobody knows what it had done.
         Session ->
             case map_size(Calls) + sderl_stream:waiting(Stream) of
                 0 -> I#i{stream = sderl_stream:new(Session + 1)};
@@ -181,7 +181,7 @@ item({reply, Id, Reply}, #i{calls = Calls} = I) ->
         {From, Rest} -> reply(From, Reply), I#i{calls = Rest};
         error -> I
     end;
-%% When it has said that it knows.
+%% Ends once the twin has heard that this is known.
 item({down, Reason}, #i{stream = Stream} = I) ->
     I#i{ended = {now, Reason}, stream = sderl_stream:beat(now_ms(), Stream)};
 item(_, I) ->
@@ -203,7 +203,7 @@ answer(To, Message) ->
 
 down(_, #i{ended = {now, _}} = I) -> I;
 down(Reason, #i{calls = Calls, stream = Stream, twin = Twin} = I) ->
-    %% Its twin has the last replies, and knows better if it saw it alive.
+    %% The twin has the last replies, and knows the reason if it saw the process alive.
     Known = map_size(Calls) + sderl_stream:waiting(Stream) =:= 0
         andalso not (Twin andalso Reason =:= noproc),
     case Known orelse Reason =:= noconnection orelse Reason =:= lost_route of
@@ -236,7 +236,7 @@ look(#i{pid = Pid, used = Used, listed = Listed, calls = Calls0} = I) ->
             _ = ets:update_element(?TABLE, Pid, {3, idle}),
             I#i{used = false, calls = Calls, listed = true};
         false when Listed ->
-            %% Unless somebody asks for it this moment.
+            %% Unless a caller asks for it in this moment.
             case ets:select_delete(?TABLE, [{{Pid, self(), idle}, [], [true]}]) of
                 0 -> _ = ets:update_element(?TABLE, Pid, {3, idle}), I;
                 1 -> I#i{listed = false}
@@ -244,7 +244,7 @@ look(#i{pid = Pid, used = Used, listed = Listed, calls = Calls0} = I) ->
         false -> stop(normal, I)
     end.
 
-%% Whether somebody would be told of its end.
+%% Whether a process monitors it or is linked to it.
 held() ->
     [{monitored_by, By}, {links, Links}] = process_info(self(), [monitored_by, links]),
     Links =/= [] orelse By -- [whereis(sderl_monitor)] =/= [].

@@ -1,34 +1,34 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_straight).
 -moduledoc """
-Which processes the last gateway may send to itself, past the forwarding process of their node.
+To which processes the last gateway may send directly, past the forwarding process of their node.
 
-Bundles are taken apart on the receivers' node, by one process more. A message that travels alone
-needs no bundle, and that process is a third of what an idle gateway adds to its time. But a
-message sent straight must not overtake one that still lies in a bundle there.
+On the receivers' node a forwarding process takes bundles apart. A single message needs no bundle,
+and that process makes a third of the time that an idle gateway adds. But a message sent directly
+must not overtake one that is still in a bundle there.
 
-So a process is sent to straight only after a question: when some messages for it went alone, one
-after the other, the next one takes the question along. The forwarding process of that node answers
-when it has delivered all that came before. The answer holds if nothing for that process was bundled
-since. A bundle for a process sent to straight may follow at once: what was sent straight is in
-its queue by then. That is not so for a process whose queue is kept off its heap: the runtime
-may take what different processes sent it in another order than it came. The node does not answer
-for such a process.
+So messages go directly to a process only after a question: when some single messages for it were
+sent one after the other, the next one takes the question along. The forwarding process of that node
+answers when it has delivered all that came before. The answer is valid if nothing for that process
+was bundled since. After direct messages a bundle may follow at once, because the direct messages
+are in the process's queue by then. That is not so for a process with `message_queue_data` off its
+heap: the runtime may receive messages of different senders in another order than they came. The
+node does not answer for such a process.
 
 A node of an earlier version does not answer either, and is sent bundles.
 
 The type belongs to one forwarding process, which decides for each message; pure. An answer that
-comes too late, as the next message was faster, doubles the number of messages until the next
+comes too late, because the next message was faster, doubles the number of messages until the next
 question. Aliases get answers of calls, which keep no order.
 """.
 
 -export([new/0, alone/3, is_known/3, bundled/3, forget/2, answered/4]).
 -export_type([straight/0, tag/0]).
 
-%% So many in a row go alone before the first question, and before one at the most.
+%% How many single messages in a row come before the first question, and at most before one.
 -define(FIRST, 4).
 -define(LAST, 4096).
-%% So many processes are remembered of a node; then all are forgotten, which is always right.
+%% How many processes are remembered of a node; then all are forgotten, which is always safe.
 -define(MANY, 256).
 
 -doc "Numbers the questions of one forwarding process.".
@@ -50,7 +50,7 @@ question. Aliases get answers of calls, which keep no order.
 new() -> #straight{}.
 
 -doc """
-A message for a process is about to go alone: straight, in a bundle, or that with a question.
+How a single message for a process goes: directly, in a bundle, or in a bundle with a question.
 """.
 -spec alone(node(), pid() | reference(), straight()) ->
     {straight | bundle | {ask, tag()}, straight()}.
@@ -75,7 +75,7 @@ alone(Node, Pid, #straight{next = Tag, known = Known} = S) ->
             {bundle, forget(Node, S)}
     end.
 
--doc "Whether a process is sent to straight, bundle or not.".
+-doc "Whether messages go directly to a process, bundled or not.".
 -spec is_known(node(), pid(), straight()) -> boolean().
 is_known(Node, Pid, #straight{known = Known}) ->
     case Known of
@@ -91,7 +91,7 @@ bundled(Node, Pids, #straight{known = Known} = S) ->
         #{} -> S
     end.
 
--doc "A message to a node may be for any of its processes.".
+-doc "A message went to a node that may be for any of its processes.".
 -spec forget(node(), straight()) -> straight().
 forget(Node, #straight{known = Known} = S) -> S#straight{known = maps:remove(Node, Known)}.
 

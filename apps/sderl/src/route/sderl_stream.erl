@@ -4,17 +4,17 @@
 One end of a stream of items between two processes whose messages may be lost, come twice, or
 overtake each other: over gateways that die, and over several ways.
 
-Items get numbers. The other end takes them in order, each once, and says up to which number it has
-them; what is not acknowledged is sent again, from the first on, after 200 ms and then ever later,
-up to a second. An acknowledgement rides on the next item the other way, or goes alone after 40 ms,
-or when 32 items wait for it. At most 256 items are under way, 16 after something was lost; the rest
-waits here.
+Items get numbers. The other end takes them in order, each once, and acknowledges up to which number
+it has them. Items without acknowledgement are sent again, from the first on, after 200 ms and then
+less and less often, at last once a second. An acknowledgement rides on the next item the other way,
+or goes alone after 40 ms, or when 32 items wait for it. At most 256 items are under way, 16 after a
+loss; the rest waits here.
 
-Both ends are the same, so replies go back in a stream of their own in the same frames. A stream has
-a *session*: when it was silent for long the end that began it begins another, at number one, and
-the other end may have forgotten the one before. A frame tells the lowest number that its sender
-still has. An end that knows nothing, and is told of a number above one, has lost what was before:
-that is for its process to say.
+Both ends are alike, so replies go back in a stream of their own in the same frames. A stream has a
+*session*: after a long silence the end that began it begins another one, at number 1, because the
+other end may have forgotten the one before. A frame has the lowest number that its sender still
+has. If an end knows nothing of the session, and that number is above 1, it has lost earlier items:
+its process has to report that.
 
 Pure: times are given, frames are values.
 """.
@@ -45,7 +45,7 @@ Pure: times are given, frames are values.
     again_at = infinity :: integer() | infinity,
     wait = ?FIRST_MS :: pos_integer(),
     tries = 0 :: non_neg_integer(),
-    %% The received items, and since when and for how many an acknowledgement is owed.
+    %% Received items, and since when and for how many an acknowledgement is due.
     got = 0 :: non_neg_integer(),
     owed = 0 :: non_neg_integer(),
     ack_at = infinity :: integer() | infinity
@@ -62,7 +62,7 @@ session(#st{session = Session}) -> Session.
 -spec waiting(stream()) -> non_neg_integer().
 waiting(#st{out = Out}) -> map_size(Out).
 
--doc "How often in a row nothing came back in time: reason to try other ways.".
+-doc "How often in a row no answer came in time: a reason to try other ways.".
 -spec tries(stream()) -> non_neg_integer().
 tries(#st{tries = Tries}) -> Tries.
 
@@ -110,7 +110,7 @@ batches(From, Until, #st{out = Out} = St) ->
 frame(First, Items, #st{session = Session, base = Base, got = Got}) ->
     {Session, Base, Got, First, Items}.
 
--doc "A frame is to go out even if there is nothing to say.".
+-doc "A frame is to be sent even without items.".
 -spec beat(Now :: integer(), stream()) -> stream().
 beat(Now, St) -> St#st{ack_at = Now}.
 
@@ -134,7 +134,7 @@ acked(_, _, St) -> St.
 took(_, [], _, St) -> {[], St};
 took(First, Items, Now, #st{got = Got, owed = Owed, ack_at = At} = St) ->
     case Got + 1 - First of
-        %% A gap, or nothing new: the other end should know where we are.
+        %% A gap, or nothing new: the other end should hear what we have.
         Known when Known < 0; Known >= length(Items) -> {[], St#st{ack_at = Now}};
         Known ->
             New = lists:nthtail(Known, Items),

@@ -2,10 +2,12 @@
 -module(sderl_twin).
 -moduledoc false.
 %% The other half of a stand-in (`sderl_stand_in`), on the node of the process that it stands for:
-%% takes the stream apart, asks the process in its place, and sends back answers and how it ended.
+%% reads the stream, calls the process on behalf of the stand-in, and sends back answers and the
+%% reason of the process's end.
 %%
-%% It begins with the first frame of a stream and ends when nothing comes for a minute. The table
-%% says which stream a twin has: one that was killed is not begun again in the middle.
+%% It is started by the first frame of a stream and ends when nothing comes for a minute. The table
+%% says which stream a twin has, so that none is started in the middle of a stream after it was
+%% killed.
 
 -export([new/0, deliver/2, prune/1]).
 -import(sderl_clock, [now_ms/0]).
@@ -51,7 +53,7 @@ begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
     case sderl_stream:fresh(Frame) of
         true ->
             Twin = spawn(fun() -> init(Pid, StandIn, Session) end),
-            %% Frames that came over two ways are with two processes.
+            %% Frames that came over two ways are in two forwarding processes.
             case ets:insert_new(?TABLE, {StandIn, Twin, Session}) of
                 true -> Twin ! {frame, Frame}, ok;
                 false -> exit(Twin, kill), framed(Pid, StandIn, Frame)
@@ -67,7 +69,7 @@ tell(StandIn, What, Tries) ->
                                Tries),
     ok.
 
--doc "Forgets twins that were killed and have been dead before; gives those that are dead now.".
+-doc "Forgets killed twins that were dead at the last call; gives those that are dead now.".
 -spec prune(Before :: [pid()]) -> [pid()].
 prune(Before) ->
     Dead = [Row || {_, Twin, _} = Row <- ets:tab2list(?TABLE), not is_process_alive(Twin)],
