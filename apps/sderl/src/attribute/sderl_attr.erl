@@ -10,8 +10,8 @@ A *spec* says what an attribute is:
 | spec | kind |
 |---|---|
 | any term | static: this value |
-| `{automatic, {M, F}}`, `{automatic, {M, F, Args}}` | the value of the call, made once, when the attribute is loaded or set |
-| `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | the value of the call, made again and again |
+| `{automatic, {M, F}}`, `{automatic, {M, F, Args}}` | the value of a call that is made once, when the attribute is loaded or set |
+| `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | the value of a call that is made again and again |
 | `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
 
 The calls are run on their node in processes of their own, with a time limit
@@ -68,10 +68,10 @@ function, harms no query, and any process may change attributes. The rest is thi
 -doc "The source of an attribute: the library, the configuration, or a call.".
 -type source() :: builtin | config | call.
 -doc """
-A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons:
-`not_set`, `pending` (not computed yet), `timeout`, `heap`, `too_large`, `fun_in_value`, `no_value`
-(the call gave `undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in
-one group alone).
+A value, or why there is none, and its age: so long ago, or later, that was so. Reasons: `not_set`,
+`pending` (not computed yet), `timeout`, `heap`, `too_large`, `fun_in_value`, `no_value` (the call
+gave `undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (shared in another
+group only).
 """.
 -type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
                 | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
@@ -80,13 +80,13 @@ one group alone).
     #{name := name(), kind := static | automatic | dynamic, source := source(), spec := spec(),
       value := answer()}.
 -doc """
-`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its
-owner keeps for longer will do for that long. `timeout_ms`: how long the call may take
-(default 5000).
+`max_age_ms`: values that this node holds are taken up to this age (default: two periods of sharing,
+10 s), or for as long as their owner keeps them, if that is longer. `timeout_ms`: how long the call
+may take (default 5000).
 """.
 -type fetch_options() :: #{max_age_ms => non_neg_integer(), timeout_ms => non_neg_integer()}.
 -doc """
-Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went),
+The answers of one node by name, or why there are none: `timeout`, `no_link` (the link went),
 `no_route` (it shares no group with any node that could be asked), `not_running` (the application
 does not run there), `unknown_question` (an older version), `failed`.
 """.
@@ -98,7 +98,7 @@ does not run there), `unknown_question` (an older version), `failed`.
 %% ---------------------------------------------------------------- changes
 
 -doc """
-Gives this node an attribute that it has not. As published.
+Gives this node an attribute that it does not have. As published.
 
 Errors: `{attr_exists, Name}`, also for a built-in one; `update/2` and `set/2` replace these.
 """.
@@ -122,9 +122,9 @@ set(Name, Spec) ->
     end.
 
 -doc """
-Gives this node an attribute that is told in one of its groups alone:
-`set({in, Group, Name}, Spec)`. It is read under that name. If the node leaves the group, nobody is
-told any more.
+Gives this node an attribute that is shared with the members of one group only: `set({in, Group,
+Name}, Spec)`. It is read under that name. If the node leaves the group, it is not sent to any node
+any more.
 
 Errors: `node_does_not_belong_to_the_s_group`.
 """.
@@ -140,8 +140,8 @@ set(Group, Name, Spec) ->
     end.
 
 -doc """
-Takes an attribute away from this node, whether it has it or not. As published; a built-in one is
-back when the application is started again.
+Removes an attribute of this node, whether it has it or not. As published; a built-in one is back
+when the application is started again.
 """.
 -spec delete(name()) -> true | {error, not_running}.
 delete(Name) ->
@@ -150,7 +150,7 @@ delete(Name) ->
         {error, _} -> {error, not_running}
     end.
 
--doc "Takes away an attribute that is told in one group alone.".
+-doc "Removes an attribute that is shared in one group only.".
 -spec delete(Group :: term(), name()) -> true | {error, not_running}.
 delete(Group, Name) -> delete({in, Group, Name}).
 
@@ -228,8 +228,9 @@ stopped(Stack) ->
 The value that this node holds of an attribute of a node, itself or another, however old: one table
 lookup, and no message. `unknown`: nothing is held of that node.
 
-Of a node whose link goes nothing is held any more. A node that hangs is recognised by the age,
-which grows: members of a group confirm their values to each other every 5 s (`attribute_share_ms`).
+When the link to a node goes its values are dropped. A node that hangs is recognised by the age of
+its values, which grows: members of a group confirm their values to each other every 5 s
+(`attribute_share_ms`).
 """.
 -spec cached(node(), name()) -> answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, now_ms()).
@@ -249,14 +250,14 @@ cached(Node, Name, Now) ->
 fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
 
 -doc """
-Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken,
-and the rest is asked for, all nodes at the same time: those with a link themselves, those of other
-groups through a gateway, a node that shares a group with them. No link is made. The values are held
-for the next caller.
+Attributes of nodes that are not too old: values that this node holds are taken up to the age
+`max_age_ms`, and the others are asked for, at all nodes at the same time: directly where there is a
+link, otherwise through a gateway, a node that shares a group with them. No link is opened. The
+values are kept for the next caller.
 
-A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so
-has one that nobody here knows. A node that did not answer is not waited for again within a period
-of sharing, unless it is heard of before. An attribute that a node has not is `{undefined, not_set,
+Dead or slow nodes take at most `timeout_ms` in all, and have an error in the answer; so have
+unknown nodes. If a node did not answer, later calls do not wait for it within a period of sharing,
+unless it sends something before. An attribute that a node does not have is `{undefined, not_set,
 Age}`.
 """.
 -spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.
@@ -287,8 +288,9 @@ request_attrs(Nodes, Names) -> request_attrs(Nodes, Names, ?TIMEOUT).
 
 -doc """
 As published: the values of one attribute or several, for each node, in the order of the nodes.
-`undefined` stands for what a node has not, or has not told in time. Use `fetch/3` to know which,
-and how old the values are. A name that is a list, such as a string, has to be given in a list.
+`undefined` stands for an attribute that the node does not have, or that came too late. Use
+`fetch/3` to know which, and how old the values are. A name that is a list, such as a string, has to
+be given in a list.
 """.
 -spec request_attrs([node()], name() | [name()], Timeout :: non_neg_integer()) ->
     [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
@@ -311,8 +313,8 @@ plain(Name, {ok, #{} = Answers}) ->
 plain(_, {error, _}) -> undefined.
 
 -doc """
-How often members of a group tell each other, in milliseconds. Values are seldom older than that and
-the time that they are kept.
+How often members of a group share their values, in milliseconds. Values are seldom older than this
+and the time that they are kept.
 """.
 -spec share_ms() -> pos_integer().
 share_ms() -> sderl_attr_config:value(attribute_share_ms).

@@ -13,7 +13,7 @@
 -doc "The nodes that did not answer and are not asked until then.".
 -type silent() :: {node() | {gateway, node()}, Until :: integer()}.
 
--doc "Whether these are such.".
+-doc "Whether the terms are such.".
 -spec are_sound([term()], [term()]) -> boolean().
 are_sound(Answers, Silent) ->
     lists:all(fun is_answer/1, Answers) andalso lists:all(fun is_silent/1, Silent).
@@ -33,8 +33,7 @@ keep(Answers, Silent) ->
     lists:foreach(fun({Node, _, _, _}) -> sderl_attr_table:spoke(Node) end, Answers),
     Linked = nodes(connected),
     lists:foreach(fun({Node, How, SentAt, Entries}) ->
-        %% Nothing is held of a node whose link was lost meanwhile; and this node's own values are
-        %% here.
+        %% Not of a node whose link was lost meanwhile, nor of this node, whose values are here.
         (How =:= far orelse lists:member(Node, Linked)) andalso
             lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
                 sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)

@@ -11,8 +11,8 @@
 -export_type([builtin/0]).
 
 -doc """
-Name, spec, unit. A call is `get(Name)` of this module but in the published demonstration of a call
-with arguments.
+Name, spec, unit. A call is `get(Name)` of this module, except in the published demonstration of a
+call with arguments.
 """.
 -type builtin() :: {sderl_attr:name(), sderl_attr:spec(), Unit :: string()}.
 
@@ -70,8 +70,8 @@ get(Name) ->
     end.
 
 -doc """
-A value that costs a moment and that helper processes would spoil, as they count, or that the server
-wants at once.
+A value that the server computes itself, because it is quick, and because helper processes would
+count in it or the server needs it at once.
 """.
 -spec at_once(sderl_attr:call()) -> {ok, term()} | no.
 at_once({?MODULE, get, [Name]})
@@ -101,7 +101,7 @@ attribute(mem_free) -> meminfo(~"MemFree");
 attribute(kernel_entities) -> of_file("/proc/loadavg", fun sderl_attr_proc:kernel_entities/1);
 attribute(num_erlang_processes) -> attribute(process_count);
 attribute(logical_processors) ->
-    %% `unknown` where the system does not tell which of its processors this VM may use.
+    %% `unknown` if the system does not say which of its processors this VM may use.
     case [N || Key <- [logical_processors_available, logical_processors_online, logical_processors],
                N <- [erlang:system_info(Key)], is_integer(N)] of
         [N | _] -> {ok, N};
@@ -110,7 +110,7 @@ attribute(logical_processors) ->
 attribute(cpu_quota) -> sderl_attr_proc:quota(fun read/1);
 attribute(effective_processors) ->
     case {attribute(logical_processors), attribute(cpu_quota)} of
-        %% `unlimited` is above all numbers. No control groups: no limit by them.
+        %% `unlimited` is above all numbers. Without control groups there is no limit by them.
         {{ok, N}, {ok, Quota}} -> {ok, min(N, Quota)};
         {Processors, _} -> Processors
     end;
@@ -134,7 +134,7 @@ attribute(cpu_model) -> of_file("/proc/cpuinfo", fun sderl_attr_proc:cpu_model/1
 attribute(architecture) -> {ok, erlang:system_info(system_architecture)};
 attribute(applications) ->
     {ok, #{App => Version || {App, _, Version} <- application:loaded_applications()}};
-%% It is not computed in a helper process, which would see to it that it is not too large.
+%% Not computed in a helper process, so its size is checked here.
 attribute(groups) -> sderl_attr_eval:value(lists:sort(sderl_dir:named_groups()));
 attribute(link_count) -> {ok, length(nodes(connected))}.
 
@@ -152,15 +152,15 @@ of_file(File, Parse) ->
         {error, Why} -> {undefined, {File, Why}}
     end.
 
-%% Not by the file server, which may be busy with slow disks.
+%% Not through the file server, which may be busy with slow disks.
 read(File) -> file:read_file(File, [raw]).
 
 %% ---------------------------------------------------------------- scheduler utilisation
 
 -doc """
-Where the schedulers stand now, to be kept for the next value. The process that calls this first has
-to have set the flag `scheduler_wall_time`; the VM measures as long as any such process lives, and
-counts them, so nobody else's flag is touched.
+The schedulers' counters now, to be kept for the next value. The calling process must have set the
+flag `scheduler_wall_time` before; the VM counts the processes that set it, and measures as long as
+one of them lives, so the flags of others are not touched.
 """.
 -spec schedulers() -> undefined | {Active :: non_neg_integer(), Total :: non_neg_integer()}.
 schedulers() ->
@@ -175,7 +175,7 @@ schedulers() ->
                         end, {0, 0}, All)
     end.
 
-%% Since the last look.
+%% Since the last sample.
 utilisation() ->
     case {sderl_attr_table:sample(), schedulers()} of
         {{A0, T0}, {A1, T1}} when T1 > T0, A1 >= A0 ->
@@ -183,7 +183,7 @@ utilisation() ->
             {ok, min(1.0, (A1 - A0) / (T1 - T0))};
         {_, undefined} -> {undefined, not_measured};
         {_, Now} ->
-            %% The first look, or another process measures anew.
+            %% The first sample, or another process began to measure anew.
             sderl_attr_table:sample(Now),
             {undefined, no_sample_yet}
     end.

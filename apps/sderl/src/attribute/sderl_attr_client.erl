@@ -18,8 +18,8 @@ write(Change, Tries) ->
     try gen_server:call(?SERVER, {write, Change}, infinity)
     catch
         exit:{Why, _} ->
-            %% It died, and the supervisor starts another. Only of an insertion it may matter
-            %% whether it was done.
+            %% The server died, and the supervisor restarts it. All changes but an insertion may be
+            %% made twice.
             case ets:whereis(sderl_attrs) =/= undefined andalso whereis(sderl_sup) =/= undefined of
                 true when Why =:= noproc -> receive after 10 -> write(Change, Tries) end;
                 true -> write(Change, Tries - 1);
@@ -28,8 +28,8 @@ write(Change, Tries) ->
     end.
 
 -doc """
-Notes what was answered to questions that were sent at a moment, and who did not answer and is left
-alone until another; returns when reads see it.
+Notes the answers to questions, and the nodes that did not answer and are not asked for a while;
+returns when reads see it.
 """.
 -spec keep([sderl_attr_answers:answer()], [sderl_attr_answers:silent()]) -> ok.
 keep(Answers, Silent) ->

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_eval).
 -moduledoc false.
-%% Runs a function that gives the value of an attribute, so that nothing it does harms anybody: in a
-%% process of its own, with a time limit and a heap limit. Its value is checked too, because it will
-%% be kept and sent to many.
+%% Runs the function that gives the value of an attribute, in a process of its own with a time limit
+%% and a heap limit, so that it can do no harm. Its value is checked too, because it will be kept
+%% and sent to many nodes.
 
 -export([start/3, stop/1, run/2, value/1, fault/2]).
 -export_type([outcome/0, job/0]).
 
 -doc """
-What came of it. Reasons: `timeout`, `heap` (more than 32 MiB), `too_large` (more than 16 KiB to
-send), `fun_in_value`, `no_value` (it gave `undefined`), `{throw | error | exit, Reason}`,
+The outcome of a call. Reasons: `timeout`, `heap` (more than 32 MiB), `too_large` (more than 16 KiB
+to send), `fun_in_value`, `no_value` (it gave `undefined`), `{throw | error | exit, Reason}`,
 `{down, Reason}` (its process was killed).
 """.
 -type outcome() :: {ok, term()} | {undefined, Reason :: term()}.
@@ -41,7 +41,7 @@ start(Call, Tag, Caller) when Caller =:= self() ->
                                     include_shared_binaries => true}}]),
     {Pid, Monitor, Alias}.
 
--doc "Ends it; nothing comes from it any more but an outcome that is in the mailbox already.".
+-doc "Ends a call; no outcome comes any more, but one may be in the mailbox already.".
 -spec stop(job()) -> ok.
 stop({Pid, Monitor, Alias}) ->
     _ = unalias(Alias),
@@ -63,7 +63,7 @@ run(Call, TimeoutMs) ->
     receive {attr_outcome, Alias, run, _} -> ok after 0 -> ok end,
     Outcome.
 
--doc "The meaning of the process's end: the heap limit kills, and so may others.".
+-doc "The outcome when the process ended: the heap limit kills it, and others may do so.".
 -spec fault(Reason :: term(), ran | stopped) -> outcome().
 fault(killed, ran) -> {undefined, heap};
 fault(Why, _) -> {undefined, small({down, Why})}.

@@ -1,21 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_fetch).
 -moduledoc false.
-%% Values of attributes of many nodes: what is known and young enough is taken, the rest is asked
-%% for. No link is made for it.
+%% Values of attributes of many nodes: values that are known and not too old are taken, the others
+%% are asked for. No link is opened for that.
 %%
-%% A node with a link is asked itself. One without is asked for at a gateway: a node with a link
-%% that shares a group with it, and so has its values, or asks it. The fewest gateways that reach
-%% all are asked; where one says nothing for half of the time, or cannot tell, the next one is.
-%% Where there is none with a link, `sderl_route` takes the question to some member of a group of
-%% that node.
+%% A node with a link is asked itself. For one without a link a gateway is asked: a linked node that
+%% shares a group with it, and so has its values, or asks it. As few gateways as reach all nodes are
+%% asked; if one does not answer in half of the time, or does not know, the next one is. If no
+%% gateway is linked, `sderl_route` takes the question to some member of a group of that node.
 %%
 %% A node that does not answer in time, for itself or as a gateway, is not asked again for a period
-%% of sharing, unless it sends something before: a node that hangs costs its time limit once, and
-%% not for every caller.
+%% of sharing, unless it sends something before: a hanging node costs its time limit once, and not
+%% for every caller.
 %%
-%% Questions go out of a process of their own, which may send to a stopped node behind a full link
-%% and have late answers without harm to the caller.
+%% Questions are sent by a helper process, which may block on a stopped node behind a full link, or
+%% get late answers, without harm to the caller.
 
 -export([fetch/4, for_others/4, has/3, cover/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -28,7 +27,7 @@
 -define(SERVER, sderl_attr_server).
 
 -type names() :: [sderl_attr:name()].
--doc "Of one node: entries, with ages as of now.".
+-doc "The entries of one node, with their present ages.".
 -type got() :: {ok, [sderl_attr_table:entry()]} | {error, Reason :: atom()}.
 
 %% The open questions: for which node, through which node, and when each was sent.
@@ -54,8 +53,8 @@
 fetch(Nodes, Names, MaxAge, Timeout) -> fetch(Nodes, Names, MaxAge, Timeout, all).
 
 -doc """
-For a node that has no link to those: from the table, else asked over a link of ours. An attribute
-that is shared in one group alone is left out.
+On behalf of a node that has no link to these: from the table, or asked over a link of this node. An
+attribute that is shared in one group only is left out.
 """.
 -spec for_others([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) ->
     #{node() => {values, [sderl_attr_table:entry()]} | {error, atom()}}.
@@ -65,7 +64,7 @@ for_others(Nodes, Names, MaxAge, Timeout) ->
     #{Node => case Got of {ok, Entries} -> {values, Entries ++ Untold}; Error -> Error end
       || Node := Got <- fetch(Nodes, Open, MaxAge, Timeout, linked)}.
 
--doc "Whether the table has it all.".
+-doc "Whether the table has all of these, not too old.".
 -spec has([node()], names(), MaxAge :: non_neg_integer()) -> boolean().
 has(Nodes, Names, MaxAge) ->
     Now = now_ms(),
@@ -98,7 +97,7 @@ fetch(Nodes, Names, MaxAge, Timeout, Ways) ->
 is_fresh({fresh, _}) -> true;
 is_fresh(_) -> false.
 
-%% In the order that was asked for; what an older version does not tell is not set there.
+%% In the order of the question; what a node of an older version does not send is not set there.
 merge(Looks, SentAt, Entries, Now) ->
     [case Look of
         {fresh, Entry} -> Entry;
@@ -131,7 +130,7 @@ questions(Missing, MaxAge, Timeout, Which) ->
     F1 = lists:foldl(fun(Node, F) -> direct(Node, F) end, F0, Direct),
     #f{got = Got, requests = Open} = wait(Now + Timeout div 2, onward(Far, F1)),
     All = #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing},
-    %% A caller that gave little time learns little by its end.
+    %% With a short time limit it is less certain that the node does not answer at all.
     Until = now_ms() + min(sderl_attr_config:value(attribute_share_ms), 4 * Timeout),
     Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
         ++ [{{gateway, Gateway}, Until}
@@ -169,12 +168,12 @@ direct(Node, #f{names = Names, max_age = MaxAge} = F) ->
 
 -spec send(node(), term(), label(), #f{}) -> #f{}.
 send(To, Question, Label, #f{requests = Requests} = F) ->
-    %% A link that went in this very moment is not made again: such requests are sent without
-    %% connecting.
+    %% Requests are sent without connecting: a link that goes in this very moment is not opened
+    %% again.
     F#f{requests = gen_server:send_request({?SERVER, To}, {sderl_attr, ?VSN, Question}, Label,
                                            Requests)}.
 
-%% The next way for each of these nodes, with as few questions as will do.
+%% The next way for each of these nodes, with as few questions as possible.
 onward(Nodes, #f{ways = Ways, got = Got} = F0) ->
     {Some, None} = lists:partition(fun(Node) -> maps:get(Node, Ways) =/= [] end,
                                    [N || N <- Nodes, not answered(N, Got)]),
@@ -219,8 +218,9 @@ route(Group, For, #f{names = Names, max_age = MaxAge, routed = Routed} = F) ->
     F#f{routed = Routed#{Alias => {For, now_ms()}}}.
 
 -doc """
-Which gateways to ask for which nodes: few that reach all. Among those that reach equally many, a
-hash of the nodes chooses, so that not all nodes ask the same one. Nodes without any are left over.
+Which gateways to ask for which nodes: few that reach all. Among gateways that reach equally many, a
+hash of the nodes chooses, so that not all nodes ask the same one. Nodes without a gateway are left
+over.
 """.
 -spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) ->
     {[{Gateway :: node(), For :: [node()]}], [node()]}.
@@ -238,7 +238,7 @@ cover(Nodes, Chosen) ->
 
 %% ---------------------------------------------------------------- answers
 
-%% At half time those that are still open are asked for at other gateways.
+%% At half time other gateways are asked for the nodes that are still open.
 wait(_, #f{names = Names, got = Got} = F) when map_size(Got) =:= map_size(Names) ->
     case [N || N := {error, _} <- Got, is_map_key(N, F#f.ways), pending(N, F)] of
         [] -> F;
@@ -304,7 +304,7 @@ got(Node, SentAt, Entries, #f{got = Got} = F) -> F#f{got = Got#{Node => {SentAt,
 
 failed(Node, Why, #f{got = Got} = F) ->
     case Got of
-        %% Any other failure says more than that there is no other way.
+        %% Any other failure says more than `no_route`.
         #{Node := {error, no_route}} -> F#f{got = Got#{Node := {error, Why}}};
         #{Node := _} -> F;
         #{} -> F#f{got = Got#{Node => {error, Why}}}

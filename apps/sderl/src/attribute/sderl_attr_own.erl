@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_own).
 -moduledoc false.
-%% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome
+%% One attribute of this node: its state by its spec, when it is to be computed, and what an outcome
 %% changes. Pure.
 
 -export([check/1, check_label/1, check_name/1, is_change/1]).
@@ -28,13 +28,13 @@
 
 -define(MAX_MS, 16#FFFFFFFF).
 
-%% A function that did not end, or ate its memory, is called again after 2, 4, 8, 12 times its time.
+%% A function that broke its time or heap limit is called again after 2, 4, 8, 12 times its time.
 -define(LONGEST, 12).
 
 -doc """
-An attribute of this spec. `Once`: what an automatic one came to in an earlier life of the server,
-so that it is computed once. A value that has not been computed yet is `undefined` with the reason
-`pending`.
+An attribute of this spec. `Once`: the outcome of an automatic one in an earlier life of the server,
+so that it is computed only once. A value that has not been computed yet is `undefined` with the
+reason `pending`.
 """.
 -spec new(sderl_attr:spec(), Once, {KeepMs, TimeoutMs},
           {Now :: integer(), Version :: non_neg_integer()}) -> t() when
@@ -58,8 +58,8 @@ computed(Call, Keep, Timeout, {Now, V}) ->
        version = V}.
 
 -doc """
-Whether a term is a spec. Any term is a static one, but for what looks like another kind and is
-none.
+Whether a term is a spec. Any term is a static one, except terms that look like another kind and are
+malformed.
 """.
 -spec check(term()) -> ok | {error, Expected :: string()}.
 check({Kind, Call}) when Kind =:= dynamic; Kind =:= automatic -> check_call(Call, Kind);
@@ -110,8 +110,8 @@ check_name(Name) ->
 
 -doc "Whether a term is a change of an attribute of this node.".
 -spec is_change(term()) -> boolean().
-%% Checks changes that are written, here and by predecessors: one that a later process of this
-%% server could not handle would end each that is started.
+%% Also for changes that predecessors wrote: one that the server cannot handle would end each
+%% process of it that is started.
 is_change({delete, _}) -> true;
 is_change({How, Name, Spec, Source, Once}) ->
     lists:member(How, [insert, update, set])
@@ -128,13 +128,13 @@ kind(#a{kind = Kind}) -> Kind.
 -spec call(t()) -> {sderl_attr:call(), TimeoutMs :: pos_integer()}.
 call(#a{call = Call, timeout = Timeout}) -> {Call, Timeout}.
 
--doc "Whether a computing of it is to begin for one that wants no value older than `MaxAge`.".
+-doc "Whether to begin to compute it, for a caller that wants no value older than `MaxAge`.".
 -spec due(MaxAge :: integer(), Now :: integer(), t()) -> boolean().
 due(MaxAge, Now, #a{running = none} = A) -> wanted(MaxAge, Now, A);
 due(_, _, _) -> false.
 
 -doc """
-Whether its value is too old for that. It is kept for the time that its spec states, whoever asks.
+Whether its value is too old for that. It is kept for the time that its spec states in any case.
 """.
 -spec wanted(MaxAge :: integer(), Now :: integer(), t()) -> boolean().
 wanted(_, _, #a{why = pending}) -> true;
@@ -143,8 +143,8 @@ wanted(MaxAge, Now, #a{kind = dynamic, at = At, keep = Keep} = A) ->
 wanted(_, _, _) -> false.
 
 -doc """
-The same for one that is to be told, every `Period`: so much sooner that mates hold no value that is
-older than it is kept, where it is kept for much longer than a period.
+The same for a value that is shared every `Period`: if it is kept for much longer than a period it
+is due so much sooner that mates hold no value that is older than it is kept.
 """.
 -spec due_soon(Period :: pos_integer(), Now :: integer(), t()) -> boolean().
 due_soon(Period, Now, #a{keep = Keep} = A) ->
@@ -163,8 +163,8 @@ started(Now, A) -> A#a{running = Now}.
 pending(#a{why = Why}) -> Why =:= pending.
 
 -doc """
-The attribute after an outcome; `changed` if others see another value than before. The value is as
-old as its computing.
+The attribute after an outcome; `changed` if others see another value than before. The age of a
+value counts from the beginning of its computation.
 """.
 -spec outcome(sderl_attr_eval:outcome(), NextVersion :: non_neg_integer(), t()) ->
     {changed | same, t()}.
@@ -177,8 +177,8 @@ outcome(Outcome, Next, #a{running = Started, kind = Kind, value = V0, why = W0} 
         false -> {changed, A#a{version = Next}}
     end.
 
-%% A built-in call ends: if it did not end in time, the machine was busy, and the call is repeated
-%% without delay.
+%% A built-in call always ends: if not in time, the machine was busy, and it is repeated without
+%% delay.
 failed(_, #a{call = {sderl_attr_builtin, _, _}}) -> 0;
 failed(Why, #a{failed = N}) when Why =:= timeout; Why =:= heap -> N + 1;
 failed(_, _) -> 0.

@@ -68,7 +68,7 @@ meminfo(Key, Text) ->
         none -> {undefined, no_such_line}
     end.
 
--doc "The first processor's clock in /proc/cpuinfo, in MHz. ARM's kernels tell none.".
+-doc "The first processor's clock in /proc/cpuinfo, in MHz. ARM kernels have none.".
 -spec cpu_mhz(binary()) -> result(float()).
 cpu_mhz(Text) ->
     case first([~"cpu MHz", ~"clock"], Text) of
@@ -149,9 +149,9 @@ bytes([Word]) ->
 bytes(_) -> none.
 
 -doc """
-How much of that is used and cannot be had back, in bytes, in that group whose limit leaves least:
-`{Limit, Used}`. File pages that were not used lately do not count, as the kernel gives them away
-before it refuses anybody.
+The limit and the memory in use, in bytes, of the group with the least memory left. File pages that
+were not used lately do not count as used, because the kernel gives them up before it refuses
+memory.
 """.
 -spec memory_used(read()) -> result({pos_integer(), non_neg_integer()} | unlimited).
 memory_used(Read) ->
@@ -189,7 +189,7 @@ stat(Key, File, Read) ->
 
 of_memory(Groups) -> [{V, D} || {V, C, D} <- Groups, C =:= all orelse C =:= memory].
 
-%% Where nothing is limited the files are often not there at all: at the root there are none.
+%% Without limits the files are often missing: at the root there are none.
 with_groups(Read, Fun) ->
     case Read("/proc/self/cgroup") of
         {ok, Text} ->

@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_server).
 -moduledoc false.
-%% One process a node: keeps this node's attributes, has them computed, tells them to the members of
-%% its groups and notes what they tell.
+%% One process a node: keeps this node's attributes, has them computed, sends them to the members of
+%% its groups and stores what they send.
 %%
-%% It runs no function of an attribute and asks no node: the first in processes of their own
-%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). Its messages go
-%% over existing links, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`), from
-%% which a successor goes on: what was set at run time is there, mates are told all once more and
-%% asked for all.
+%% Functions of attributes run in processes of their own (`sderl_attr_eval`), and a caller that
+%% needs values of other nodes asks them itself (`sderl_attr_fetch`). The messages of this process
+%% go over existing links, as `sderl_attr_share` says. It alone writes the tables
+%% (`sderl_attr_table`), with which a successor goes on: they have what was set at run time; mates
+%% are sent all values once more, and asked for all of theirs.
 %%
 %% | message to it | |
 %% |---|---|
-%% | `{sderl_attr, 1, FromNode, Stamp, Body}` | what a mate tells |
+%% | `{sderl_attr, 1, FromNode, Stamp, Body}` | values of a mate |
 %% | call `{sderl_attr, 1, {get, [Name], MaxAgeMs}}` | `{values, [Entry]}`: this node's own; computed first, if older |
 %% | call `{sderl_attr, 1, {of, [Node], [Name], MaxAgeMs, TimeoutMs}}` | `{of, #{Node => {values, [Entry]} \| {error, Reason}}}`: for nodes that have no link to these |
 %%
@@ -28,16 +28,16 @@
 -define(VSN, 1).
 %% A change is sent a moment later, together with further changes.
 -define(SOON, 50).
-%% After the computing began, whatever is not there yet is not waited for.
+%% How long a tick waits for values that are being computed.
 -define(COMPUTING, 250).
-%% Questions for other nodes that are under way at most; beyond that the tables answer.
+%% Most questions on behalf of other nodes at a time; beyond that the tables answer.
 -define(HELPERS, 100).
 %% How long such a question may take at most.
 -define(PATIENCE, 60_000).
-%% In so many groups the attribute `groups` is told at once when they change, in more with the next
-%% period.
+%% Up to so many groups the attribute `groups` is sent at once when they change, otherwise with the
+%% next period.
 -define(GROUPS_AT_ONCE, 100).
-%% How long values of nodes that tell nothing by themselves are kept, in periods of sharing.
+%% How long values of nodes that are no mates are kept, in periods of sharing.
 -define(OTHERS, 12).
 
 -record(s, {
@@ -48,13 +48,13 @@
                                     Timer :: reference()}},
     seen = #{} :: #{node() => sderl_attr_share:seen()},
     stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
-    %% Linked nodes that told something before they were known to be mates.
+    %% Linked nodes that sent values before they were known to be mates.
     early = #{} :: #{node() => []},
     waiting = [] :: [{gen_server:from(),
                       {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
                       Missing :: #{sderl_attr:name() => []}}],
     helpers = #{} :: #{reference() => []},
-    %% With whom this node shares which groups, the island of free nodes among these.
+    %% The nodes that share groups with this one, the island of free nodes included.
     mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
     timer = none :: none | reference(),
     soon = none :: none | reference(),
@@ -85,7 +85,7 @@ init([]) ->
     end, case sderl_attr_table:own() of [] -> Configured; _ -> [] end),
     S = lists:foldl(fun({Name, Spec, _, Once}, Acc) -> put_spec(Name, Spec, Once, Acc) end,
                     #s{share = sderl_attr_share:new(life())}, sderl_attr_table:own()),
-    %% The nodes that went while there was no server.
+    %% Nodes whose link went while there was no server.
     lists:foreach(fun(Node) ->
         lists:member(Node, nodes(connected)) orelse sderl_attr_table:forget(Node)
     end,
@@ -129,7 +129,7 @@ handle_info({sderl_attr, ?VSN, From, {Sent, Echo, Held} = Stamp, Body}, S)
   when is_atom(From), is_integer(Sent), is_integer(Held), is_integer(Echo) orelse Echo =:= none ->
     case sderl_mates:is_mate(From, S#s.mates) orelse sderl_dir:shares_group(From) of
         true -> {noreply, frame(From, Stamp, Body, S)};
-        %% Not yet, or not any more. If not yet, all is asked for when it is one.
+        %% Not a mate yet, or not any more. If not yet, it is asked for all values later.
         false -> {noreply, early(From, S)}
     end;
 handle_info({attr_outcome, Alias, Name, Outcome}, #s{jobs = Jobs} = S)
@@ -144,7 +144,7 @@ handle_info({'DOWN', Ref, process, _, _}, #s{helpers = Helpers} = S)
   when is_map_key(Ref, Helpers) ->
     {noreply, S#s{helpers = maps:remove(Ref, Helpers)}};
 handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
-    %% Its outcome, if it had one, came before.
+    %% An outcome, if any, came before.
     case [{Alias, Name} || Alias := {Name, {_, Monitor, _}, _} <- Jobs, Monitor =:= Ref] of
         [{Alias, Name}] -> {noreply, outcome(Alias, Name, sderl_attr_eval:fault(Why, ran), S)};
         [] -> {noreply, S}
@@ -162,23 +162,23 @@ unknown(S) ->
     sderl_refused:note_message(?MODULE),
     S.
 
-%% The node was not distributed, and now it is: its values are read under its name.
+%% The node was not distributed, and now it is: its values have to be stored under its name.
 renamed(#s{node = Node} = S) when Node =:= node() -> S;
 renamed(#s{node = Old, own = Own} = S) ->
     sderl_attr_table:forget(Old),
     maps:fold(fun show/3,
               S#s{node = node(), mates = sderl_mates:new(node(), sderl_dir:memberships())}, Own).
 
-%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of
-%% theirs and forgot what it told.
+%% The life of this server, not of the node: mates have to notice its death, because it may have
+%% lost their frames and does not know what it sent.
 life() -> {erlang:system_time(), erlang:unique_integer()}.
 
 period() -> sderl_attr_config:value(attribute_share_ms).
 
 %% ---------------------------------------------------------------- own attributes
 
-%% Our own functions for what does not change are quick, and who starts the application may read
-%% them at once.
+%% Built-in automatic attributes are computed at once: they are quick, and a program may read them
+%% as soon as the application has started.
 once({automatic, {sderl_attr_builtin, get, [Name]}}, builtin) ->
     try {ok, sderl_attr_builtin:get(Name)}
     catch Class:Why -> {undefined, {Class, Why}}
@@ -217,9 +217,8 @@ changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
                         soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
     end.
 
-%% Mates are told at once what is new to them: who is one now, and who may see more or less. Which
-%% groups this node is in is known at once, too, where these are not many: otherwise each new one
-%% would cost what all do.
+%% New mates, and mates that may see more or less than before, are sent values at once. So is the
+%% list of this node's groups, unless these are many: then each new group would cost as much as all.
 changed_group(Group, #s{mates = Mates0} = S0) ->
     {Came, Went, Mates} = sderl_mates:change(Group, sderl_dir:members(Group), Mates0),
     S = S0#s{mates = Mates},
@@ -238,17 +237,17 @@ regrouped(#s{own = #{groups := A}} = S) ->
     end;
 regrouped(S) -> S.
 
-%% The groups in which alone some attributes of this node are told.
+%% The groups that have attributes of this node of their own.
 attribute_groups(#s{own = Own}) ->
     #{Group => [] || Name := _ <- Own, {group, Group} <- [sderl_attr_share:group(Name)]}.
 
-%% A process of a group may end between its entry in the directory and the word of it.
+%% A process of a group may end after it changed the directory and before it told this process.
 compared(#s{mates = Mates} = S) ->
     Now = sderl_dir:memberships(),
     Differing = sderl_mates:differing(Now, Mates) ++ sderl_mates:missing(Now, Mates),
     lists:foldl(fun({Group, _}, Acc) -> changed_group(Group, Acc) end, S, Differing).
 
-%% First what the helper processes would spoil.
+%% First the values in which helper processes would count.
 compute(IsDue, Names, #s{own = Own} = S) ->
     Due = [{sderl_attr_own:call(A), Name} || Name <- Names, #{Name := A} <- [Own], IsDue(A)],
     {Here, Apart} =
@@ -273,7 +272,7 @@ came(Name, Outcome, #s{own = Own, share = Share0} = S) ->
     show(Name, A,
          S#s{own = Own#{Name := A}, share = case Change of changed -> Share; same -> Share0 end}).
 
-%% Not every machine tells everything: of what is built in nobody need hear.
+%% No event for built-in attributes, because not every machine has all of them.
 failed(Name, {undefined, Why}, A) ->
     case sderl_attr_own:call(A) of
         {{sderl_attr_builtin, _, _}, _} -> ok;
@@ -302,14 +301,14 @@ outcome(Alias, Name, Outcome, S0) ->
     S = answer(Name, S1),
     case {map_size(S#s.jobs), sderl_attr_own:pending(A)} of
         {0, _} when not S#s.told -> told(S);
-        %% Its first value is told at once.
+        %% The first value is sent at once.
         {_, true} -> soon(S);
         _ -> S
     end.
 
-%% ---------------------------------------------------------------- telling
+%% ---------------------------------------------------------------- sending
 
-%% Nodes that start together do not speak together for long.
+%% Spread, so that nodes that start together do not send together.
 tick(#s{timer = Timer0} = S1) ->
     Period = period(),
     Timer = sderl_timer:next(Timer0, Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1,
@@ -325,25 +324,24 @@ tick(#s{timer = Timer0} = S1) ->
         _ -> S
     end.
 
-%% Once for each tick: when all is computed, or when it has taken long enough.
+%% Once in a tick: when all is computed, or has taken too long.
 told(#s{told = true} = S) -> S;
 told(S) -> share(all, S#s{told = true}).
 
 soon(#s{soon = none} = S) -> S#s{soon = erlang:start_timer(?SOON, self(), soon)};
 soon(S) -> S.
 
-%% To all mates with each period, as they take a value that they hear nothing of for outdated; in
-%% between to those alone that have not heard of all changes. While a large group forms, each link
-%% that comes up is an occasion.
+%% Sends to all mates once in a period, because values without confirmation count as out of date; in
+%% between only to mates that do not have all changes, as when links come up while a large group
+%% forms.
 share(Which, #s{share = Share0, seen = Seen, stamps = Stamps, mates = All, early = Early} = S) ->
     Linked = maps:from_keys(nodes(connected), []),
-    %% Of the groups that are shared with a mate those count of which it depends what the mate may
-    %% see.
+    %% Of the groups shared with a mate only those count here that have attributes of their own.
     Of = attribute_groups(S),
     Mates = #{Node => maps:keys(maps:intersect(Of, sderl_mates:shared(Node, All)))
               || Node <- sderl_mates:nodes(All), is_map_key(Node, Linked)},
     Now = now_ms(),
-    %% The mates that sent their values before we knew that they are mates.
+    %% Mates that sent their values before we knew that they are mates.
     _ = [tell(Node, again, Now, S)
          || Node := _ <- Mates, not is_map_key(Node, Seen),
             is_map_key(Node, Early) orelse sderl_attr_share:told(Node, Share0)],
@@ -352,7 +350,7 @@ share(Which, #s{share = Share0, seen = Seen, stamps = Stamps, mates = All, early
     lists:foreach(fun({Nodes, Body}) ->
         lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes)
     end, Frames),
-    %% A node that no longer shares a group sends nothing any more.
+    %% A node that no longer shares a group sends no values any more.
     Gone = [Node || Node <- sderl_attr_table:peers(), not sderl_mates:is_mate(Node, All)],
     lists:foreach(fun sderl_attr_table:forget/1, Gone),
     S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps),
@@ -365,7 +363,7 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
     end,
     sderl_traffic:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, attributes, Body).
 
-%% ---------------------------------------------------------------- being told
+%% ---------------------------------------------------------------- receiving
 
 frame(From, _, again, #s{share = Share} = S) ->
     soon(S#s{share = sderl_attr_share:forget(From, Share)});
@@ -395,7 +393,7 @@ told(From, At, {change, Entries, Static, Aged, Has}) ->
     ok = sderl_attr_table:heard(From, At),
     Has.
 
-%% (A sender's name is what it says itself.)
+%% (A sender's name is not verified.)
 early(From, #s{early = Early} = S) ->
     case lists:member(From, nodes(connected)) of
         true -> S#s{early = Early#{From => []}};
@@ -409,9 +407,9 @@ forget(Node, #s{share = Share, seen = Seen, stamps = Stamps, early = Early} = S)
 
 sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 
-%% ---------------------------------------------------------------- being asked
+%% ---------------------------------------------------------------- questions
 
-%% The part of these that the node may see.
+%% Those of these attributes that the node may see.
 visible(Node, Names, _) when Node =:= node() -> Names;
 visible(Node, Names, #s{mates = Mates}) ->
     Shared = sderl_mates:shared(Node, Mates),
@@ -424,12 +422,12 @@ get(From, Visible, Asked, MaxAge, S0) ->
     Now = now_ms(),
     #s{own = Own} = S = compute(fun(A) -> sderl_attr_own:due(MaxAge, Now, A) end,
                                 lists:uniq(Visible), S0),
-    %% All that is wanted is being computed now.
+    %% All missing values are being computed now.
     Missing = #{Name => []
                 || Name <- Visible, #{Name := A} <- [Own], sderl_attr_own:wanted(MaxAge, Now, A)},
     settle([{From, {Visible, Asked}, Missing}], S).
 
-%% A value came, or will not come.
+%% A value came, or its computation failed.
 answer(Name, #s{waiting = Waiting} = S) ->
     settle([{From, Names, maps:remove(Name, Missing)} || {From, Names, Missing} <- Waiting],
            S#s{waiting = []}).
@@ -448,7 +446,7 @@ value(Name, true, Now, Own) when is_map_key(Name, Own) ->
     sderl_attr_share:aged(sderl_attr_own:entry(Name, A), Now);
 value(Name, _, _, _) -> {Name, undefined, not_set, 0, static, 0}.
 
-%% For nodes that have no link to those.
+%% Questions of nodes that have no link to these.
 others(From, Nodes, Names, MaxAge, Timeout, #s{helpers = Helpers} = S) ->
     case map_size(Helpers) < ?HELPERS andalso not sderl_attr_fetch:has(Nodes, Names, MaxAge) of
         true ->

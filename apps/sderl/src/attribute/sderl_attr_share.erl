@@ -3,28 +3,28 @@
 -moduledoc false.
 %% The attributes that a node sends its mates, and how a mate applies them. Pure.
 %%
-%% Each change of a value, or of why there is none, steps the node's version, and the attribute
-%% keeps the version of its last change. A mate that has had everything up to a version is sent what
-%% changed since; of the rest only how old it is now. An attribute that has been taken away steps
-%% the version below which nothing but all will do. So will it for a mate that shares other groups
-%% than before (it may see other attributes: `visible/2`), for one whose link went, and for one that
-%% asks: one that missed something because its server died finds out by the version at which a frame
-%% begins, or by the *life*, which names one life of the sender's server and the groups that are
-%% shared.
+%% Each change of a value, or of the reason why there is none, steps the node's version, and the
+%% attribute keeps the version of its last change. A mate that has everything up to a version is
+%% sent what changed since, and of the other attributes only their present ages. A mate gets all
+%% attributes if one was removed since its version, if it shares other groups than before (it may
+%% see other attributes: `visible/2`), if its link went, and if it asks. A mate that missed
+%% something because its server died finds out by the version at which a frame begins, or by the
+%% *life*, which names one life of the sender's server and the shared groups.
 %%
 %% | body of a frame | says |
 %% |---|---|
 %% | `{full, Life, To, [Entry]}` | all attributes that this mate may see |
-%% | `{delta, Life, From, To, [Entry], [{Name, AgeMs}]}` | those that changed; those that were computed again and are the same; static ones that are not named are as they were |
-%% | `again` | tell all |
+%% | `{delta, Life, From, To, [Entry], [{Name, AgeMs}]}` | those that changed; those that were
+%% computed again and are the same; static ones that are not named are unchanged |
+%% | `again` | asks for `full` |
 %%
-%% An entry is `{Name, Value, ok | Reason, AgeMs, static | KeepMs, Version}`: a static value is so
-%% until it is set anew, one that is computed is kept for `KeepMs` after its computing began.
+%% An entry is `{Name, Value, ok | Reason, AgeMs, static | KeepMs, Version}`: a static value is
+%% valid until it is set anew, a computed one is kept for `KeepMs` after its computation began.
 %%
-%% With a body goes a stamp, `{Sent, Echo, Held}`: the sender's clock, the clock in the last frame
-%% that it has from the receiver, and how long it has had that. A frame that stood in a full link,
-%% or in the mailbox of a node that was stopped, would look younger than it is; `delay/2` tells the
-%% receiver how long it may have been under way at most, by its own clock alone.
+%% A body has a stamp, `{Sent, Echo, Held}`: the sender's clock, the clock in the last frame that it
+%% has from the receiver, and how long ago that came. A frame that was held in a full link, or in
+%% the mailbox of a stopped node, would look younger than it is; by `delay/2` the receiver knows how
+%% long it was under way at most, by its own clock alone.
 
 -export([new/1, step/1, removed/1, forget/2, told/2, frames/5]).
 -export([is_body/1, decide/2, delay/2, aged/2, visible/2, group/1]).
@@ -37,7 +37,7 @@
        [{sderl_attr:name(), AgeMs :: non_neg_integer()}]}
     | again.
 
-%% To whom what was told: up to which version, of which groups, and when.
+%% What each mate was sent: up to which version, for which groups, and when.
 -opaque state() :: #{life := term(), version := version(), all_since := version(),
                      told := #{node() => {version(), [Group :: term()], At :: integer()}}}.
 
@@ -61,13 +61,13 @@ new(Life) -> #{life => Life, version => 0, all_since => 0, told => #{}}.
 -spec step(state()) -> {version(), state()}.
 step(#{version := V} = S) -> {V + 1, S#{version := V + 1}}.
 
--doc "An attribute was taken away.".
+-doc "An attribute was removed.".
 -spec removed(state()) -> state().
 removed(S0) ->
     {V, S} = step(S0),
     S#{all_since := V}.
 
--doc "A mate is told all the next time.".
+-doc "A mate is sent all the next time.".
 -spec forget(node(), state()) -> state().
 forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
 
@@ -76,9 +76,9 @@ forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
 told(Node, #{told := Told}) -> is_map_key(Node, Told).
 
 -doc """
-The messages to send at `Now`, with their receivers: to all mates, or to those for which there is
-news alone. `Mates`: the groups that are shared with each. The entries are all that this node has,
-with the moment of each in place of its age (`now`: it is so at this moment). Whoever is no mate is
+The messages to send at `Now`, with their receivers: to all mates, or only to those for which there
+is news. `Mates`: the groups that are shared with each. The entries are all that this node has, with
+the moment of each in place of its age (`now`: it is so at this moment). Nodes that are no mates are
 forgotten.
 """.
 -spec frames(all | news, #{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) ->
@@ -87,7 +87,7 @@ forgotten.
 frames(Which, Mates, Entries, Now, #{life := Life, version := To, told := Told} = S) ->
     Receivers = #{Node => lists:sort(Groups)
                   || Node := Groups <- Mates, Which =:= all orelse is_news(Node, Groups, S)},
-    %% Most mates are alike, and what they get is made once.
+    %% Most mates get the same, which is made once.
     Alike = maps:groups_from_list(fun({Node, Groups}) -> {Groups, since(Node, Groups, S)} end,
                                   fun({Node, _}) -> Node end, maps:to_list(Receivers)),
     Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)],
@@ -135,15 +135,15 @@ is_body(again) -> true;
 is_body(_) -> false.
 
 -doc """
-The reaction to a body, given the state received from that node before. `again` is for the sender
-and no matter of this.
+The reaction to a body, given the state received from that node before. (`again` is handled
+elsewhere.)
 """.
 -spec decide(body(), seen()) -> verdict().
 decide({full, Life, To, Entries}, _) ->
     {replace, Entries, {Life, To, static(Entries, #{})}};
 decide({delta, Life, From, To, Entries, Aged}, {Life, Has, Static}) when From =< Has, To >= Has ->
-    %% Values that a question has brought meanwhile do not count, so nothing is seen twice except in
-    %% a frame that was sent twice.
+    %% `Has` counts frames only, not values that came with answers, so no entry is known already,
+    %% except in a frame that was sent twice.
     {change, Entries, maps:keys(maps:without([element(1, E) || E <- Entries], Static)), Aged,
      {Life, To, static(Entries, Static)}};
 decide({delta, _, _, _, _, _}, _) -> ask.
@@ -153,7 +153,7 @@ static(Entries, Before) ->
                    ({Name, _, _, _, _, _}, S) -> maps:remove(Name, S)
                 end, Before, Entries).
 
--doc "How long a frame with this stamp was under way at most.".
+-doc "How long a frame with this stamp was under way at most, in milliseconds.".
 -spec delay({Sent :: integer(), Echo :: none | integer(), Held :: non_neg_integer()},
             Now :: integer()) ->
     non_neg_integer().
@@ -161,7 +161,7 @@ delay({_, none, _}, _) -> 0;
 delay({_, Echo, Held}, Now) when is_integer(Echo), is_integer(Held), is_integer(Now) ->
     max(0, Now - Echo - Held).
 
--doc "Whether one who shares these groups may see an attribute.".
+-doc "Whether a node that shares these groups may see an attribute.".
 -spec visible(sderl_attr:name(), [Group :: term()]) -> boolean().
 visible(Name, Groups) ->
     case group(Name) of
@@ -169,7 +169,7 @@ visible(Name, Groups) ->
         {group, Group} -> lists:any(fun(G) -> G =:= Group end, Groups)
     end.
 
--doc "The group in which alone an attribute is told.".
+-doc "The groups in which an attribute is shared: all, or a single one.".
 -spec group(sderl_attr:name()) -> all | {group, term()}.
 group({in, Group, _}) -> {group, Group};
 group(_) -> all.

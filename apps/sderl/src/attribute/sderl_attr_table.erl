@@ -1,26 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_table).
 -moduledoc false.
-%% The values that this node has, its own and others', in tables that the supervisor owns: whoever
-%% reads does so in its own process, by one lookup, and the server may die.
+%% The values that this node has, its own and others', in tables that the supervisor owns. A reader
+%% does one lookup in its own process, and the server may die.
 %%
 %% | table | row | |
 %% |---|---|---|
 %% | `sderl_attrs` | `{{Name, Node}, Value, Why, At, Kind, Version}` | `Why` is `ok`, or the reason why there is no value |
-%% | `sderl_attr_state` | `{{own, Name}, Spec, Source, Once}` | what this node's attributes are; `Once`: what an automatic one came to |
-%% | | `{{peer, Node}, Heard}` | a mate that tells us all its attributes, and when it did last |
+%% | `sderl_attr_state` | `{{own, Name}, Spec, Source, Once}` | the attributes of this node; `Once`:
+%% the outcome of an automatic one |
+%% | | `{{peer, Node}, Heard}` | a mate that sends us all its attributes, and when it did last |
 %% | | `{{other, Node}}` | another node of which answers to questions are kept |
-%% | | `{{silent, Node}, Until}` | a node that did not answer in time and is not asked again before that; `{gateway, Node}`: for others |
-%% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
-%% | | `{{version, Name}, Version}` | of an attribute that somebody has prepared choices by: another one as soon as a value changes |
+%% | | `{{silent, Node}, Until}` | a node that did not answer in time and is not asked again before
+%% that; `{gateway, Node}`: not about other nodes |
+%% | | `{sample, Sample}` | the schedulers' counters at the last look (`sderl_attr_builtin`) |
+%% | | `{{version, Name}, Version}` | of an attribute that prepared choices use: another one as soon
+%% as a value changes |
 %%
-%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after
-%% which it was taken, never later than that: an age that is read here may be too great by what a
-%% message took, but not too small. It is `now` for what this node itself has set.
+%% `At` is a moment, in this VM's monotonic milliseconds, at which the value was true, or after
+%% which it was taken: an age that is read here may be too great by the time that a message took,
+%% but not too small. It is `now` for what this node itself has set.
 %%
-%% The server alone writes: what this node has, what mates tell, and what was answered to questions.
-%% The version, which is the owner's, lets an answer that was overtaken do no harm (`keep/6`). Rows
-%% of nodes that tell us nothing by themselves go by age.
+%% Only the server writes: this node's values, values that mates send, and answers to questions. By
+%% the version, which is the owner's, an answer that was overtaken does no harm (`keep/6`). Rows of
+%% nodes that are no mates are deleted by age.
 
 -export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
@@ -78,20 +81,20 @@ cached(Node, Name, Now) ->
     end.
 
 -doc """
-The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer,
-up to that: to ask again would bring the same.
+The same as an entry. A row counts as fresh up to `MaxAge`, or for as long as its owner keeps it if
+that is longer, because to ask again would bring the same.
 """.
 -spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) ->
     {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge) -> fresh(Node, Name, Now, MaxAge, 0).
 
--doc "The same for one that would rather take what is kept for long a little late than ask.".
+-doc "The same for a caller that takes values a little longer than their owner keeps them.".
 -spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(),
             Slack :: non_neg_integer()) ->
     {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge, Slack) ->
     case ets:lookup(?ROWS, {Name, Node}) of
-        %% Its first value is worth waiting for.
+        %% The first value is worth waiting for.
         [{_, Value, pending, At, Kind, Version}] ->
             {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
         [{_, Value, Why, At, Kind, Version}] ->
@@ -105,16 +108,16 @@ fresh(Node, Name, Now, MaxAge, Slack) ->
             end
     end.
 
--doc "How old a value may be.".
+-doc "How old a fresh value may be.".
 -spec limit(kind(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) -> non_neg_integer().
 limit(static, MaxAge, _) -> MaxAge;
 limit(Keep, MaxAge, Slack) -> max(MaxAge, Keep + Slack).
 
--doc "The version of an attribute's values, of all nodes; `none` until somebody asks for one.".
+-doc "The version of an attribute's values, of all nodes; `none` before `new_version/1`.".
 -spec version(sderl_attr:name()) -> reference() | none.
 version(Name) -> ets:lookup_element(?STATE, {version, Name}, 2, none).
 
--doc "The same, of now on: what is read after this call and changes later has another version.".
+-doc "The same, made if there is none: a value that changes after this call changes the version.".
 -spec new_version(sderl_attr:name()) -> reference().
 new_version(Name) ->
     _ = ets:insert_new(?STATE, {{version, Name}, make_ref()}),
@@ -130,7 +133,7 @@ changed(Names) ->
             andalso ets:insert(?STATE, {{version, Name}, make_ref()})
     end, Names).
 
--doc "All values count as changed; nothing is kept of names that nobody asks for any more.".
+-doc "All values count as changed. Drops the versions, also of names that are not used any more.".
 -spec new_versions() -> ok.
 new_versions() ->
     true = ets:match_delete(?STATE, {{version, '_'}, '_'}),
@@ -194,14 +197,14 @@ put_own(Name, Value, Why, At, Kind, Version) ->
 
 %% ---------------------------------------------------------------- others'
 
--doc "A mate told these; `At` is when it did, at the latest.".
+-doc "A mate sent these; `At` is when it did, at the latest.".
 -spec told(node(), [entry()], At :: integer()) -> ok.
 told(Node, Entries, At) ->
     true = ets:insert(?ROWS, [{{Name, Node}, Value, Why, At - Age, Kind, Version}
                               || {Name, Value, Why, Age, Kind, Version} <- Entries]),
     changed([element(1, Entry) || Entry <- Entries]).
 
--doc "It told that these are as they were, and how old they are.".
+-doc "A mate confirmed these, with the ages of the computed ones.".
 -spec told_again(node(), Static, Aged, At :: integer()) -> ok when
     Static :: [sderl_attr:name()], Aged :: [{sderl_attr:name(), AgeMs :: non_neg_integer()}].
 told_again(Node, Static, Aged, At) ->
@@ -214,13 +217,13 @@ heard(Node, At) ->
     true = ets:insert(?STATE, {{peer, Node}, At}),
     spoke(Node).
 
--doc "It did not answer; whoever wants to know more before `Until` need not wait for it again.".
+-doc "The node did not answer: callers do not wait for it again before `Until`.".
 -spec silent(node() | {gateway, node()}, Until :: integer()) -> ok.
 silent(Node, Until) ->
     true = ets:insert(?STATE, {{silent, Node}, Until}),
     ok.
 
--doc "Whether it did not answer lately, and has said nothing since.".
+-doc "Whether the node did not answer lately, and has sent nothing since.".
 -spec is_silent(node() | {gateway, node()}, Now :: integer()) -> boolean().
 is_silent(Node, Now) ->
     case ets:lookup(?STATE, {silent, Node}) of
@@ -228,21 +231,21 @@ is_silent(Node, Now) ->
         [] -> false
     end.
 
--doc "It says something.".
+-doc "The node has sent something.".
 -spec spoke(node()) -> ok.
 spoke(Node) ->
     true = ets:delete(?STATE, {silent, Node}),
     ok.
 
 -doc """
-Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a
-mate a higher version, of another node a younger value.
+Keeps an answer to a question that was sent at `At`, unless the table has a newer one: of a mate one
+with a higher version, of another node a younger value.
 """.
 -spec keep(node(), sderl_attr:name(), term(), why(), {At :: integer(), kind()},
            Version :: non_neg_integer()) -> ok.
 keep(Node, Name, Value, Why, {At, Kind}, Version) ->
     Newer = case {ets:lookup(?ROWS, {Name, Node}), ets:member(?STATE, {peer, Node})} of
-        %% A mate tells by itself what it has, and when it has it no more.
+        %% A mate sends by itself what it has, and what it does not have any more.
         {[], Mate} -> not Mate;
         {[{_, _, _, Before, _, V}], true} -> Version > V orelse Version =:= V andalso At > Before;
         {[{_, _, _, Before, _, _}], false} -> At > Before
@@ -251,7 +254,7 @@ keep(Node, Name, Value, Why, {At, Kind}, Version) ->
     true = ets:insert(?STATE, {{other, Node}}),
     changed([Name || Newer]).
 
--doc "Of a node that is down, or shares no group any more: all goes.".
+-doc "Deletes all values of a node that is down, or shares no group any more.".
 -spec forget(node()) -> ok.
 forget(Node) ->
     true = ets:delete(?STATE, {peer, Node}),
@@ -259,13 +262,13 @@ forget(Node) ->
     true = ets:match_delete(?ROWS, {{'_', Node}, '_', '_', '_', '_', '_'}),
     new_versions().
 
--doc "These it has no more.".
+-doc "Deletes attributes that the node does not have any more.".
 -spec drop(node(), [sderl_attr:name()]) -> ok.
 drop(Node, Names) ->
     lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) end, Names),
     changed(Names).
 
--doc "Of nodes that tell nothing by themselves: what is older than a moment goes.".
+-doc "Deletes values of nodes that are no mates, if they are older than a moment.".
 -spec forget_older(integer()) -> ok.
 forget_older(Moment) ->
     _ = ets:select_delete(?STATE, [{{{silent, '_'}, '$1'}, [{'<', '$1', Moment}], [true]}]),
@@ -284,6 +287,6 @@ forget_older(Moment) ->
 -spec names(node()) -> [sderl_attr:name()].
 names(Node) -> [Name || [Name] <- ets:match(?ROWS, {{'$1', Node}, '_', '_', '_', '_', '_'})].
 
--doc "The mates that told us anything.".
+-doc "The mates that have sent us values.".
 -spec peers() -> [node()].
 peers() -> [Node || [Node] <- ets:match(?STATE, {{peer, '$1'}, '_'})].

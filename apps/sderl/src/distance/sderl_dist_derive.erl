@@ -3,10 +3,10 @@
 -moduledoc false.
 %% A tree of distances from what is known of nodes: the same host, rack, zone, region.
 %%
-%% A node without a label of some level is not taken to be where others without it are: two machines
-%% whose racks nobody told are not in one rack. It is where it is by the next nearer label that it
-%% has, the host at last, which every node has by its name. It is not put with another of its host
-%% that has the label: which of the two is wrong nobody knows.
+%% Nodes without the label of a level are not put together: two machines with unknown racks are not
+%% in one rack. Such a node is placed by the next nearer label that it has, at last by its host,
+%% which is part of its name. It is not put with a node of the same host that has the label: it is
+%% unknown which of the two is labelled wrongly.
 
 -export([run/2, tree/2, host/1]).
 -export_type([labels/0]).
@@ -47,9 +47,9 @@ labels(Nodes, Levels, Timeout, _) ->
     end.
 
 -doc """
-The tree, the levels in it with the distance of two nodes that are together there and in no nearer
-one, nearest first, and the nodes without a label, by level. `Levels` are given from the widest to
-the nearest; one of which no node has a label is left out.
+The tree; its levels, nearest first, each with the distance of two nodes that are together on it and
+on no nearer one; and the nodes without a label, by level. `Levels` are given from the widest to the
+nearest; a level without any labels is left out.
 """.
 -spec tree([{node(), labels()}], Levels :: [term()]) ->
     {sderl_dist_tree:network(), [{Level :: term(), Distance :: float()}],
@@ -84,7 +84,7 @@ branches(Nodes, [Level | Nearer]) ->
 named({Level, Value}, Level, Inner) -> {network, Value, Inner};
 named(_, _, Inner) -> {network, Inner}.
 
-%% The label of this level, or of the nearest wider than the host that there is.
+%% The label of this level, or else of the next nearer one.
 place({Node, Labels}, [host | _]) ->
     {host, maps:get(host, Labels, host(Node))};
 place({_, Labels} = Node, [Level | Nearer]) ->

@@ -3,16 +3,16 @@
 -moduledoc false.
 %% Decides which node measures a pair of nodes, and evaluates a series of measurements.
 %%
-%% Noise only ever makes a round trip longer: somebody else's turn on the processor, a garbage
-%% collection, a queue on the way. A single stop spoils some messages of one batch, load spoils a
-%% batch or a few. Therefore the least of the batches' medians: the median forgives what hits less
-%% than half of a batch, the minimum what hits all but one. The least of all single values would be
-%% the luckiest, which is less steady from run to run.
+%% Noise only makes a round trip longer: other work on the CPU, a garbage collection, a queue on the
+%% way. A single pause spoils some messages of one batch, load spoils a batch or a few. Therefore
+%% the least of the batches' medians: the median tolerates noise in less than half of a batch, the
+%% minimum noise in all batches but one. The least of all single values would vary more from run to
+%% run.
 
 -export([rtt/1, peers/3]).
 
 -doc """
-The round trip that batches of measurements show; batches without an answer count for nothing.
+The round trip by batches of measurements; batches without an answer do not count.
 """.
 -spec rtt([[number()]]) -> number() | undefined.
 rtt(Batches) ->

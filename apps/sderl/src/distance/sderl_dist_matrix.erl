@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_matrix).
 -moduledoc false.
-%% From the round trips that were measured to one for each pair of nodes. There are three kinds:
+%% From the measured round trips to a value for each pair of nodes. There are three kinds:
 %%
 %% - `measured`, on a link.
 %% - `estimated`, of two members of one group that did not probe each other, as each probes only
@@ -30,7 +30,7 @@ Those are not in the matrix.
     {sderl_dist_cluster:matrix(), #{kind() => non_neg_integer()}, Unconnected :: [node()]}.
 complete(Legs, Groups, From) ->
     Measured = measured(Legs),
-    %% Over any nodes: says who is there at all, and is the last resort.
+    %% Over any nodes: shows which nodes are connected at all, and is the last resort.
     Reached = shortest(From, Measured, fun(_) -> true end),
     Known = lists:usort([From | lists:append(Groups) ++ maps:keys(Measured)]),
     {Nodes, Unconnected} = lists:partition(fun(Node) -> is_map_key(Node, Reached) end, Known),
@@ -39,7 +39,7 @@ complete(Legs, Groups, From) ->
     Kinds = #{Kind => 0 || Kind <- [measured, estimated, composed]},
     {Rows, Counts} = lists:mapfoldl(fun(Node, Acc) ->
         Own = maps:get(Node, Linked, #{}),
-        %% A member of no other node's group needs no way around.
+        %% Only nodes that share no group with this one need composed values.
         Around = case [N || N <- Nodes, N =/= Node, not is_map_key(N, Own)] of
             [] -> #{};
             _ -> shortest(Node, values(Linked), fun(N) -> is_map_key(N, Gateways) end)
@@ -56,7 +56,7 @@ complete(Legs, Groups, From) ->
     end, Kinds, Nodes),
     {maps:from_list(Rows), #{Kind => Count div 2 || Kind := Count <- Counts}, Unconnected}.
 
-%% The least, where both ends measured.
+%% The lesser value if both ends measured.
 measured(Legs) ->
     lists:foldl(fun({A, B, Ns}, Acc) -> put(A, B, Ns, put(B, A, Ns, Acc)) end, #{},
                 [L || {A, B, _} = L <- Legs, A =/= B]).
@@ -70,7 +70,7 @@ gateways(Groups) ->
                          #{}, lists:append([lists:usort(G) || G <- Groups])),
     #{Node => true || Node := Count <- Counts, Count > 1}.
 
-%% Measured legs, and for pairs of mates without one what the others tell.
+%% Measured legs, and for pairs of mates without one an estimate by the others.
 linked(Nodes, Groups, Measured) ->
     Guessed = lists:foldl(fun(Group, Acc) ->
         lists:foldl(fun({A, B, Ns}, Acc1) -> put(A, B, Ns, put(B, A, Ns, Acc1)) end, Acc,

@@ -11,10 +11,11 @@
 %% The process that gathers answers with its exit reason.
 -dialyzer({nowarn_function, [run/2]}).
 
--spec run(sderl_dist:scope(), map()) -> {ok, sderl_dist:measurement()} | {error, not_running}.
+-spec run(sderl_dist:scope(), sderl_dist:measuring()) ->
+    {ok, sderl_dist:measurement()} | {error, not_running}.
 run(Scope, Options) ->
     Started = now_ms(),
-    %% A process of its own: late reports find nobody.
+    %% In a helper process, with which late reports end.
     {Pid, Ref} = spawn_monitor(fun() -> exit({gathered, gather(Scope, Options)}) end),
     receive
         {'DOWN', Ref, process, Pid, {gathered, {ok, Reports}}} ->
@@ -44,7 +45,7 @@ gather(Scope, #{timeout_ms := Timeout} = Options) ->
         Server ->
             Ref = monitor(process, Server),
             Id = make_ref(),
-            %% A little is left for the way back.
+            %% A little time is left for the way back.
             ok = sderl_dist_survey:request(node(), Id, self(), Spec#{
                 groups => Groups, asked => [], left_ms => max(1, Timeout * 9 div 10)
             }),
@@ -71,8 +72,8 @@ collect(Id, Ref, Until, Reports) ->
             end
     end.
 
--doc "From reports to a tree, with what can be said of it.".
--spec model(sderl_dist_reports:t(), map()) -> map().
+-doc "From reports to a measurement, without `unreached`, `cost` and `took_ms`.".
+-spec model(sderl_dist_reports:t(), sderl_dist:measuring()) -> map().
 model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
     {Matrix, Kinds, Unconnected} =
         sderl_dist_matrix:complete(sderl_dist_reports:legs(Reports),
@@ -89,7 +90,7 @@ model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
     #{
         tree => sderl_dist_cluster:tree(Dendrogram, Levels, Name),
         nodes => lists:sort(maps:keys(Matrix)),
-        %% A node that sent no report but answered others' probes has its place all the same.
+        %% A node that sent no report but answered others' probes is in the tree.
         missing => lists:sort([M || {Node, _} = M <- Missing, not is_map_key(Node, Kept)] ++
                               Silent),
         levels => Rows,
@@ -118,7 +119,7 @@ levels(Levels, Pairs) ->
 modelled(Height, [{_, Most} | _], [#{rtt_us := Us} | _]) when Height =< Most -> Us * 1000;
 modelled(Height, [_ | Levels], [_ | Rows]) -> modelled(Height, Levels, Rows).
 
-%% Two digits that count.
+%% With two significant digits.
 milliseconds(Us) ->
     Decimals = if Us < 100 -> 3; Us < 1000 -> 2; Us < 10_000 -> 1; true -> 0 end,
     float_to_list(Us / 1000, [{decimals, Decimals}]) ++ " ms".

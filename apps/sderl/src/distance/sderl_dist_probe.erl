@@ -10,14 +10,14 @@
 %% - `survey, Id, ReplyTo, Spec`: to take part in a survey, see `m:sderl_dist_survey`. A node is
 %%   asked through several gateways; it takes part once, for who asked first.
 %%
-%% Only links that exist are used, here and in the processes started.
+%% Only existing links are used, here and in the started processes.
 
 -behaviour(gen_server).
 
 -export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% So many surveys at a time; each measures what the others do.
+%% So many surveys at a time, as they disturb each other's measurements.
 -define(MOST, 4).
 
 -record(p, {surveys = #{} :: #{Id :: term() => pid()}, pids = #{} :: #{pid() => Id :: term()}}).

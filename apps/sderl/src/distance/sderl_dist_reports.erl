@@ -20,11 +20,11 @@ it, came back.
 """.
 -type reason() :: not_linked | no_answer | busy | no_round_trip.
 
--doc "Waits for one node, the first.".
+-doc "The state in which only the first node is waited for.".
 -spec new(node()) -> t().
 new(Node) -> #{expected => #{Node => true}, reports => #{}, seen => #{Node => true}}.
 
--doc "A report; the first of a node counts. `unknown`: it is none.".
+-doc "Adds a report; the first one of a node counts. `unknown`: the term is no report.".
 -spec add(term(), t()) -> t() | unknown.
 add(#{node := Node, refused := busy} = Report, State) when is_atom(Node) ->
     note(Report#{asked => [], unlinked => []}, State);
@@ -60,7 +60,7 @@ note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report,
             }
     end.
 
--doc "Whether all that were asked have reported.".
+-doc "Whether all nodes that were asked have reported.".
 -spec complete(t()) -> boolean().
 complete(#{expected := Expected, reports := Reports}) ->
     map_size(maps:without(maps:keys(Reports), Expected)) =:= 0.
@@ -82,7 +82,7 @@ groups(State) ->
 -spec names(t()) -> [term()].
 names(State) -> lists:usort([Name || {_, Name, _} <- named(State)]).
 
--doc "The nodes that are known and took no part, with the reason.".
+-doc "The known nodes that took no part, with the reason.".
 -spec missing(t()) -> [{node(), reason()}].
 missing(#{expected := Expected, reports := Reports, seen := Seen}) ->
     lists:sort([{Node, busy} || #{node := Node, refused := busy} <- maps:values(Reports)] ++

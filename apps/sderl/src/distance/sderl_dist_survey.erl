@@ -4,14 +4,14 @@
 %% One node's part in one survey, in a process of its own, which lives until the survey is done or
 %% its time is over.
 %%
-%% It passes the request on to the members of those groups of its own that nobody before it asked,
-%% so that the request reaches every group once, or once for each gateway; it has its mates probed;
-%% it sends its report to whom it was asked by, and passes on those of the nodes that it asked. So
-%% all goes over links that groups have anyway. A report names the nodes asked, by which the asking
-%% node knows whom to wait for.
+%% It passes the request on to the members of those of its groups that were not asked yet, so that
+%% the request reaches every group once, or once for each gateway; it has its mates probed; it sends
+%% its report to the node that asked it, and passes on the reports of the nodes that it asked. So
+%% all messages go over links that groups have anyway. A report names the nodes that were asked, so
+%% that the node that began the survey knows for which nodes to wait.
 %%
-%% The time to report shrinks at each hop: a report must be back before those who pass it on give
-%% up.
+%% The time to report shrinks at each hop: a report must be back before the nodes that pass it on
+%% give up.
 
 -export([run/3, valid/1, request/4, send/2]).
 -export_type([spec/0, report/0]).
@@ -25,9 +25,9 @@
 -define(GRACE, 1000).
 
 -doc """
-`groups`: `own` is what the asking node is in, `all` what is behind it too, or a list of names.
-`asked`: uids of groups whose members were asked already. `left_ms`: until the report is due. The
-rest is for the prober.
+`groups`: `own` are the groups of the asking node, `all` those of other nodes too, or a list of
+names. `asked`: uids of groups whose members were asked already. `left_ms`: until the report is due.
+The rest is for the prober.
 """.
 -type spec() :: #{
     groups := own | all | [term()],
@@ -54,7 +54,7 @@ rest is for the prober.
     | #{node := node(), refused := busy}.
 
 -doc """
-Whether what came over the network is such a specification, within limits that keep a node from
+Whether a term from another node is such a specification, within limits that protect a node from
 being flooded.
 """.
 -spec valid(term()) -> boolean().
@@ -86,8 +86,8 @@ run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
     Mates = lists:usort(lists:append([Members || {_, _, Members} <- Groups])) -- [node()],
     Linked = [Node || Node <- Mates, lists:member(Node, nodes(connected))],
     Peers = sderl_dist_estimate:peers(node(), Linked, maps:get(peers, Spec)),
-    %% Ended by the time left for it, or by its own end: not linked, as its failure is no reason not
-    %% to pass on reports.
+    %% Not linked, because its failure is no reason not to pass on reports. It is ended when its
+    %% time is over.
     {Pid, Ref} = spawn_monitor(fun() ->
         exit({outcome, sderl_dist_prober:run(Peers, Spec#{until => Until})})
     end),
@@ -100,7 +100,7 @@ groups(#{groups := Wanted}) ->
     [{Uid, Name, Members} || {Name, #{uid := Uid, members := Members}} <- sderl_dir:all(),
                              not is_list(Wanted) orelse lists:member(Name, Wanted)].
 
-%% Each member once, and none whom an earlier node asked.
+%% Each member once, and none that an earlier node asked.
 ask(Id, Groups, New, #{asked := Before, left_ms := Left} = Spec) ->
     Next = Spec#{asked := lists:usort(Before ++ [Uid || {Uid, _, _} <- Groups]),
                  left_ms := max(1, floor(?SHARE * Left)), groups := inner(Spec, Groups)},
@@ -108,7 +108,7 @@ ask(Id, Groups, New, #{asked := Before, left_ms := Left} = Spec) ->
     Members = lists:usort(lists:append([Ms || {_, _, Ms} <- New])) -- [node() | Earlier],
     lists:partition(fun(Node) -> request(Node, Id, self(), Next) =:= ok end, Members).
 
-%% The asking node's own groups have names that the others know too.
+%% The names of the asking node's groups, which the others know, too.
 inner(#{groups := own}, Groups) -> [Name || {_, Name, _} <- Groups];
 inner(#{groups := Wanted}, _) -> Wanted.
 

@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_best).
 -moduledoc false.
-%% One of many nodes that fits, with little looking: the least or most loaded, the one with the
-%% fewest choices, or that of the part with the fewest. Pure but for what is read by functions.
+%% Chooses one of many fitting nodes without judging them all: the least or most loaded, the one
+%% with the fewest choices, or that of the part (a host, say) with the fewest. Pure, except that
+%% functions read values.
 %%
-%% Pending choices only add to a load, so they are read of those nodes alone whose value could still
-%% be the best; and conditions are checked of those alone that are the best so far. The result is
-%% the choice of `sderl_place_pick` among all that fit; a property compares the two.
+%% Pending choices only add to a load, so they are read only for nodes whose value could still be
+%% the best; and conditions are checked only for the best node so far. The result is the choice of
+%% `sderl_place_pick` among all that fit; a property compares the two.
 
 -export([best/5, fewest/3, emptiest/4]).
 
@@ -17,7 +18,7 @@
 
 -doc """
 The value of a cell is a load: the less the better. `unknown`: a node would have to be asked.
-(`none` if nobody fits.)
+`none`: no node fits.
 """.
 -spec best([sderl_place_cells:cell()], pending(), fits(), Step, sderl_place_pick:random()) ->
     {ok, node()} | none | unknown when
@@ -50,8 +51,8 @@ fewest([Node | Nodes], Pending, Random0, Fewest, Ties, Best) ->
     end.
 
 -doc """
-The value of a cell is the part that the node is of. The node has the fewest pending choices of its
-part, and that the fewest of all.
+The value of a cell is the part to which the node belongs. Chooses the part with the fewest pending
+choices, and the node with the fewest in it.
 """.
 -spec emptiest([sderl_place_cells:cell()], pending(), fits(), sderl_place_pick:random()) ->
     {ok, node()} | none | unknown.
@@ -64,7 +65,7 @@ emptiest([], _, _, Random, Parts) ->
         ({Sum, Fewest, _, _} = Part, {R, {BestSum, BestFewest, _, _}})
           when Sum < BestSum; Sum =:= BestSum, Fewest < BestFewest -> {R, Part};
         ({Sum, Fewest, Ties, _} = Part, {R0, {Sum, Fewest, Before, Best}}) ->
-            %% As likely as it has nodes to choose from.
+            %% With a probability by the number of nodes to choose from.
             case sderl_place_pick:below(Before + Ties, R0) of
                 {I, R} when I < Ties -> {R, setelement(3, Part, Before + Ties)};
                 {_, R} -> {R, {Sum, Fewest, Before + Ties, Best}}
@@ -81,8 +82,8 @@ emptiest([{Part, Base, Node} | Cells], Pending, Fits, Random0, Parts) ->
         stale -> unknown
     end.
 
-%% Of each part the sum of its choices, the fewest of a node, how many nodes have so few, and one of
-%% these.
+%% For each part: the sum of its choices, the fewest of a node, how many nodes have so few, and one
+%% of these.
 counted(Node, P, Parts, Part, Random0) ->
     case Parts of
         #{Part := {Sum, Fewest, Ties, Best}} when P > Fewest ->
@@ -94,15 +95,15 @@ counted(Node, P, Parts, Part, Random0) ->
         #{} -> {Parts#{Part => {P, P, 1, Node}}, Random0}
     end.
 
-%% The n-th of equal ones replaces the one before with the probability 1/n.
+%% The n-th of several equal ones replaces the one before with the probability 1/n.
 either(N, Node, Before, Random0) ->
     case sderl_place_pick:below(N, Random0) of
         {0, Random} -> {Node, Random};
         {_, Random} -> {Before, Random}
     end.
 
-%% The best so far: its load, pending choices, name, and how many are as good. Of equal ones each is
-%% as likely.
+%% The best so far: its load, pending choices, name, and how many are as good. Equal ones are
+%% equally likely.
 least([], none, _, _, _, _) -> none;
 least([], {_, _, Node, _}, _, _, _, _) -> {ok, Node};
 least([{Value, _, _} | Values], {Load, _, _, _} = Best, Pending, Fits, Step, Random)

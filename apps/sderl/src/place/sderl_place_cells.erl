@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_cells).
 -moduledoc false.
-%% The values that a chooser compares, for all members of a group at once: for each node the value
-%% and the base of its pending choices, prepared by one choice for those after it.
+%% The values that a chooser compares, for all members of a group: for each node the value and the
+%% base of its pending choices, prepared by one choice for later ones.
 %%
-%% To read a value and the pending choices of each candidate takes most of a choice among many. The
-%% values change a few times in a second; so who chooses often finds them in one row. The row counts
-%% as long as no value of the attribute changed (`sderl_attr_table:version/1`), none is too old, the
-%% members are the same, and not longer than ?KEEP ms, as pending choices expire. It is read and
-%% written by everybody; who finds none makes one.
+%% To read a value and the pending choices of each candidate takes most of the time of a choice
+%% among many. The values change a few times a second, so a frequent chooser finds them in one row.
+%% The row is valid as long as no value of the attribute changed (`sderl_attr_table:version/1`),
+%% none is too old, and the members are the same, and for at most ?KEEP ms, as pending choices
+%% expire. Every chooser reads the row, and makes one if there is none.
 %%
-%% Choices are counted from a base, which is not written at a choice: rows stay right while nodes
-%% are chosen.
+%% Choices are counted from a base, which a choice does not write: rows stay valid while nodes are
+%% chosen.
 
 -export([new/0, cells/4]).
 -export_type([cell/0, key/0]).
@@ -22,14 +22,13 @@ A node, what the chooser compares, and the base of its pending choices
 """.
 -type cell() :: {Value :: term(), Base :: non_neg_integer(), node()}.
 -doc """
-The group whose members are the candidates, what is compared, and all that the values depend on
-further.
+The group whose members are the candidates, what is compared, and what else the values depend on.
 """.
 -type key() :: {Group :: term(), What :: term(), MaxAge :: term()}.
 
 -define(TABLE, ?MODULE).
 -define(KEEP, 250).
-%% More keys than a program has kinds of choices.
+%% Most keys in the table: more than a program has kinds of choices.
 -define(MANY, 64).
 
 -doc "Makes the table; the calling process owns it.".
@@ -37,8 +36,8 @@ further.
 new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 
 -doc """
-The cells of these nodes. `Make` gives them with the moment until which all values are young enough;
-`stale` if one has to be asked for. Without a name they depend on no attribute.
+The cells of these nodes. `Make` gives them with the moment until which no value is too old; `stale`
+if one has to be asked for. `none`: they depend on no attribute.
 """.
 -spec cells(key(), {attr, sderl_attr:name()} | none, {[node()], Now :: integer()}, Make) ->
     [cell()] | stale when
@@ -54,7 +53,7 @@ cells(Key, Attribute, {Nodes, Now}, Make) ->
     end.
 
 make(Key, Attribute, Nodes, Now, Make) ->
-    %% Before the values are read.
+    %% Taken before the values are read.
     Version = case Attribute of
         {attr, Name} -> sderl_attr_table:new_version(Name);
         none -> none

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_child).
 -moduledoc false.
-%% The process that `sderl_place_keeper` spawns on a node: the placed process itself, at once or
-%% when it has its name, or the parent of a process that is started as a supervisor starts its
-%% children.
+%% The process that `sderl_place_keeper` spawns on a node: the placed process itself, which runs at
+%% once or when it has its name, or the parent of a process that is started as a supervisor starts
+%% its children.
 %%
-%% Its output and its log are of the node where it runs: a spawned process would take those of the
-%% keeper's.
+%% Its group leader is of the node where it runs, so output and log are there: a spawned process
+%% would have the keeper's.
 
 -export([run/2, await_go/2, start/2]).
 
@@ -14,23 +14,23 @@
 
 -type mfa_args() :: {module(), atom(), [term()]}.
 
--doc "As `proc_lib:spawn_link/3` would, which waits for the node: so it may become a `gen_server`.".
+-doc "Runs as under `proc_lib:spawn_link/3`, which would wait for the node: may be a `gen_server`.".
 -spec run(pid(), mfa_args()) -> term().
 run(Keeper, {M, F, Args}) ->
     ok = at_home(),
     proc_lib:init_p(Keeper, [], M, F, Args).
 
 -doc """
-A process that is to have a name does not run before it has the name. The link to its keeper is the
-only other end.
+A process that is to have a name does not run before it has the name. Meanwhile it ends only by the
+link to its keeper.
 """.
 -spec await_go(pid(), mfa_args()) -> term().
 await_go(Keeper, MFA) ->
     receive {sderl_place_go, Keeper} -> run(Keeper, MFA) end.
 
 -doc """
-Starts a process and stands for it: ends as it ends, and ends it when the keeper does, or the link
-to it.
+Starts a process and stands for it: ends when it ends, and ends it when the keeper or the link to
+the keeper's node does.
 """.
 -spec start(pid(), mfa_args()) -> no_return().
 start(Keeper, {M, F, Args}) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_explain).
 -moduledoc false.
-%% Why each candidate was taken or left: as a term, and as a table for people. Pure.
+%% Why each candidate was chosen or not: as a term, and as a table for people. Pure.
 
 -export([term/2, text/1]).
 

@@ -11,14 +11,14 @@
 -export([fits/4, score/4, verdict/4]).
 -export_type([reading/0, read/0, distances/0]).
 
--doc "`stale`: what is known is older than the query takes, or nothing is known yet.".
+-doc "`stale`: the known value is too old for the query, or no value is known yet.".
 -type reading() ::
     {ok, Value :: term(), AgeMs :: number()} | {undefined, Reason :: term(), AgeMs :: number()}
         | stale | {error, Reason :: term()}.
 -type read() :: fun((Name :: term()) -> reading()).
 -type distances() :: #{sderl_place_spec:ref() => #{node() => number()}}.
 
--doc "Whether a node fits all conditions; `stale` if that depends on what has to be asked first.".
+-doc "Whether a node fits all conditions; `stale` if that depends on values to be asked for.".
 -spec fits([sderl_place_spec:condition()], node(), read(), distances()) -> boolean() | stale.
 fits(Conditions, Node, Read, Distances) -> fits(Conditions, Node, Read, Distances, true).
 
@@ -30,7 +30,7 @@ fits([Condition | Conditions], Node, Read, Distances, Sofar) ->
         false -> false
     end.
 
--doc "The sum of the weights of those that hold; `stale` likewise.".
+-doc "The sum of the weights of the preferences that hold; `stale` likewise.".
 -spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances()) ->
     non_neg_integer() | stale.
 score(Preferences, Node, Read, Distances) -> score(Preferences, Node, Read, Distances, 0).
@@ -73,7 +73,7 @@ test(_, _, _) -> false.
 
 member(Value, Values) -> lists:any(fun(V) -> V == Value end, Values).
 
--doc "How a condition came out and on what, for people.".
+-doc "The outcome of a condition, and the value it had, for people.".
 -spec verdict(sderl_place_spec:condition(), node(), read(), distances()) ->
     #{condition := term(), holds := boolean(), value => term(), age_ms => number(),
       reason => term()}.

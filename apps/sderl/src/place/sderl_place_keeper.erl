@@ -3,10 +3,11 @@
 -moduledoc false.
 %% Keeps one process running on some node of a spec: runs what `sderl_place_moves` decides.
 %%
-%% It is linked to the process. Whatever ends the keeper, such as a lost link, ends the process: the
-%% two sides of a split do not keep two processes. Work that may block (choosing, connecting,
-%% registering) is done by a helper, one at a time. A node that is stopped does not answer the
-%% request to spawn: after a while it is abandoned, and the runtime ends what it may have made.
+%% It is linked to the process. Whatever ends the keeper, such as a lost link, ends the process, so
+%% the two sides of a split do not keep two processes. Work that may block (choosing, connecting,
+%% registering) is done by a helper, one at a time. A stopped node does not answer the request to
+%% spawn: after a while the request is abandoned, and the runtime ends a process that it may still
+%% make.
 
 -behaviour(gen_server).
 
@@ -32,13 +33,11 @@
     owner :: reference(),
     helper = none :: none | {pid(), reference()},
     request = none :: none | {reference(), Timer :: reference()},
-    %% The parent of a process that is started: before it said so, and then.
+    %% The parent of a process that is started: before and after it has reported.
     parent = none :: none | {starting, pid(), Timer :: reference()} | {parent_of, pid(), pid()}
 }).
 
--doc """
-Waits for the first placement. Each step of it has its time, so it ends.
-""".
+-doc "Waits for the first placement, of which each step has a time limit. `args()` but `answer`.".
 -spec start(#{atom() => term()}) -> {ok, Keeper :: pid(), pid()} | {error, term()}.
 start(Args) ->
     Alias = alias([reply]),
@@ -66,7 +65,7 @@ place(Keeper) ->
 %% As a supervisor ends its children.
 -define(SHUTDOWN, 5000).
 
--doc "Returns when both have ended.".
+-doc "Ends the keeper and its process, and returns when both have ended.".
 -spec stop(pid()) -> ok.
 stop(Keeper) ->
     Place = place(Keeper),
@@ -175,7 +174,7 @@ effect({answer, Answer}, #k{args = #{answer := Alias}} = K) ->
     K;
 effect({tell, Event}, #k{args = #{owner := Owner}} = K) ->
     ok = report(Event),
-    %% One on another node that has no link any more is about to count as gone.
+    %% An owner on a node without a link is about to count as gone.
     _ = erlang:send(Owner, {sderl_place, self(), Event}, [noconnect]),
     K;
 effect({kill, Pid}, K) ->
@@ -203,7 +202,7 @@ drop(#k{helper = Helper, request = Request} = K) ->
 
 %% ---------------------------------------------------------------- helpers
 
-%% One at a time: a decision that comes while one is at work is not waited for.
+%% One at a time: the outcome of an earlier helper is not waited for.
 help(Fun, #k{helper = none} = K) -> K#k{helper = spawn_monitor(fun() -> exit({done, Fun()}) end)};
 help(Fun, K) -> help(Fun, drop(K)).
 
@@ -219,8 +218,8 @@ choose(Spec, Keeper) ->
         {error, Why} -> {cannot, Why}
     end.
 
-%% A member registers: this node, or else that of the process. The name of its predecessor, whose
-%% node is lost, may be there for a moment still.
+%% This node registers the name if it is a member, or else the node of the process. The
+%% predecessor's name, whose node is lost, may still be there for a moment.
 -define(PATIENCE, 15_000).
 -define(LOOK, 50).
 

@@ -5,9 +5,8 @@
 %% and a state; `sderl_place_keeper` runs them.
 %%
 %% A round is one placement: choose, spawn, register if there is a name, let it run. A node that
-%% fails in it is not chosen again in the round. Nor is the node on which the process has just died,
-%% as long as there is another one; if it was the process that failed and not the node, that one
-%% will do in the end.
+%% fails is not chosen again in the round. The node on which the process has just died is chosen
+%% only if there is no other one, and if it was the process that failed and not the node.
 %%
 %% A process under a name runs only once it has the name: it is spawned to wait for its `go`.
 
@@ -21,8 +20,8 @@
     | named | {taken, By :: term()} | {not_named, Why :: term()}
     | {exit, pid(), Why :: term()} | stop.
 -doc """
-`answer` is for who asked for the process, `tell` for its owner afterwards. `leave`: nothing of ours
-runs on that node any more. After `finish` there is nothing.
+`answer` is for the caller that asked for the process, `tell` for its owner afterwards. `leave`:
+nothing of this keeper runs on that node any more. `finish` is the last effect.
 """.
 -type effect() :: {choose, Exclude :: [node()]} | {spawn, node()}
                   | {name, pid(), Before :: pid() | none} | {go, pid()}
@@ -36,9 +35,9 @@ runs on that node any more. After `finish` there is nothing.
     %% Of this round: nodes that failed; where the process died.
     failed = [] :: [{node(), Why :: term()}],
     avoid = [] :: [{node(), Why :: term()}],
-    %% Where it ran before, and why no more.
+    %% The process before, and why it ended.
     before = none :: none | {pid(), Why :: term()},
-    %% When it moved lately, ms.
+    %% The times of the last moves, ms.
     moves = [] :: [integer()]
 }).
 -opaque t() :: #m{}.
@@ -59,8 +58,8 @@ step(_, {chosen, Node}, #m{phase = choosing} = M) ->
 step(_, {unreachable, Node}, #m{phase = choosing} = M) -> next(Node, unreachable, [], M);
 step(_, none, #m{phase = choosing, avoid = []} = M) -> nobody(M);
 step(_, none, #m{phase = choosing, avoid = Avoid} = M) ->
-    %% No other node: the one where the process failed, then; a node that is gone is not one of
-    %% them.
+    %% There is no other node: now those where the process failed may be chosen, but not nodes that
+    %% are gone.
     choose(M#m{avoid = [], failed = M#m.failed ++ [A || {_, noconnection} = A <- Avoid]});
 step(_, {cannot, Why}, #m{phase = choosing} = M) -> fail(Why, [], M);
 step(_, {spawned, Pid}, #m{phase = {spawning, Node}, options = #{named := true}} = M) ->
@@ -83,7 +82,7 @@ step(_, stop, #m{phase = Phase} = M) ->
          {spawning, Node} -> [{leave, Node}];
          _ -> []
      end ++ [finish], M#m{phase = over}};
-%% Late: a helper's word after another event decided, or the exit of a process that was killed.
+%% Late: a helper's result after another event, or the exit of a process that was killed.
 step(_, _, M) -> {[], M}.
 
 choose(#m{failed = Failed, avoid = Avoid} = M) ->

@@ -25,7 +25,7 @@
 -define(WIDTH, 50).
 %% Choices made before this time no longer count; ms.
 -define(HORIZON, 20_000).
-%% Rows of nodes that nobody chooses any more go.
+%% Rows of nodes that are not chosen any more are deleted; ms.
 -define(OLD, 60_000).
 
 -doc "Makes the table; the calling process owns it.".

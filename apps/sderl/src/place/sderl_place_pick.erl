@@ -1,32 +1,32 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_pick).
 -moduledoc false.
-%% The choosers. Pure: what fits, with what the chooser looks at, and a state of random numbers go
-%% in, nodes come out.
+%% The choosers. Pure: from the fitting nodes, with the values that the chooser compares, and a
+%% state of random numbers, to the chosen nodes.
 %%
-%% Earlier choices of a node count as load on it until its values show them (*pending*). By how much
-%% depends on the attribute; unless the caller says, a choice weighs half of what lies between the
-%% least and the most loaded candidate (of two: between them), and 1 at least where values are whole
-%% numbers: after two choices on values that do not change the least loaded node counts as the most
-%% loaded. That is much for a node that chooses alone, and just enough where 50 do
-%% (`sderl_sim_place`: at an eighth they put 400 of 1,000 choices on one idle node of 50, at a half
-%% 100). Of equal loads that with fewer pending choices is less; then random numbers decide.
+%% Earlier choices of a node count as load on it until its values show them (*pending*). Unless the
+%% caller gives a weight, a choice weighs half the difference between the least and the most loaded
+%% candidate (of two: between them), and at least 1 if values are whole numbers: after two choices
+%% with the same values the least loaded node counts as the most loaded. That is much for a node
+%% that chooses alone, and just enough if 50 choose (`sderl_sim_place`: with an eighth they put 400
+%% of 1,000 choices on one idle node of 50, with a half 100). Of equal loads the one with fewer
+%% pending choices is less; then random numbers decide.
 %%
-%% Preferences come before the chooser: it is given the nodes with the highest score, then those
-%% with the next, until there are enough.
+%% Preferences come before the chooser: it gets the nodes with the highest score, then those with
+%% the next, until there are enough.
 
 -export([pick/5, needs/2, below/2, random/1, step/3, load/4, rendezvous/2]).
 -export_type([entry/0, random/0]).
 
 -doc """
-A node that fits; the score of its preferences; what the chooser looks at (the attribute's value,
-the distance, what it is spread over; `undefined` if nothing); its pending choices.
+A node that fits; the score of its preferences; the value that the chooser compares (of the
+attribute, the distance, the part for `spread`; `undefined` if none); its pending choices.
 """.
 -type entry() ::
     {node(), Preferred :: non_neg_integer(), Value :: term(), Pending :: non_neg_integer()}.
 -opaque random() :: rand:mwc59_state().
 
--doc "Random numbers from a seed, any term. Not those of the process, which belong to the caller.".
+-doc "Random numbers from a seed, any term. The process's own state belongs to the caller.".
 -spec random(term()) -> random().
 random(Seed) -> rand:mwc59_seed(erlang:phash2(Seed, 1 bsl 32)).
 
@@ -68,8 +68,8 @@ tier({spread, _}, 1, _, Entries, Random) -> [of_emptiest(Entries, Random, #{})];
 tier({spread, _}, Count, _, Entries, Random) ->
     Keyed = keyed(fun({_, _, _, Pending}) -> Pending end, Entries, Random),
     Buckets = maps:groups_from_list(fun({_, {_, _, Over, _}}) -> Over end, Keyed),
-    %% Places in each bucket first, so that one choice of several is spread whatever was chosen
-    %% before.
+    %% Round by round over the parts, so that one choice of several nodes is spread whatever was
+    %% chosen before.
     first(Count, [{{Place, sum_pending(Bucket), Key}, Entry}
                   || _ := Bucket <- Buckets,
                      {Place, {Key, Entry}} <- lists:enumerate(lists:sort(Bucket))]);
@@ -88,7 +88,7 @@ key(random) -> fun(_) -> 0 end;
 key({nearest, _}) -> fun({_, _, Distance, Pending}) -> {Distance, Pending} end;
 key({hash, Key}) -> fun({Node, _, _, _}) -> -rendezvous(Key, Node) end.
 
-%% Each with its key and a random number, which decides between equal keys.
+%% Each entry with its key and a random number, which decides between equal keys.
 keyed(Key, Entries, Random) -> keyed(Entries, Key, Random, []).
 
 keyed([], _, _, Done) -> Done;
@@ -114,7 +114,7 @@ of_emptiest([{Node, _, Over, Pending} | Entries], Random0, Buckets) ->
         #{} -> {Pending, Key, Node}
     end}).
 
-%% The less loaded of two, again and again; the other one waits behind all that were not seen yet.
+%% The less loaded of two, again and again; the other goes behind all that were not compared yet.
 two(_, 0, _, _, Picked) -> lists:reverse(Picked);
 two(_, _, _, [], Picked) -> lists:reverse(Picked);
 two(_, _, _, [{Node, _, _, _}], Picked) -> lists:reverse(Picked, [Node]);
@@ -140,7 +140,7 @@ below(N, Random0) ->
 
 -doc "The weight of one choice, given the least and the greatest value of the candidates.".
 -spec step(auto | number(), number(), number()) -> number().
-%% Of loads that are parts of 1 each choice would count as a whole machine.
+%% With loads between 0 and 1, a choice that adds 1 would count as a whole machine.
 step(auto, Least, Greatest) when is_integer(Least), is_integer(Greatest) ->
     max(1, (Greatest - Least) / 2);
 step(auto, Least, Greatest) -> (Greatest - Least) / 2;

@@ -58,7 +58,7 @@ change_one(remove, Name) ->
         Own -> lists:member(Name, Own) andalso sderl_attr:delete(Name)
     end.
 
--doc "The attributes that were given to this node, sorted.".
+-doc "The attributes that were added to this node so, sorted.".
 -spec own() -> [term()] | {error, not_running}.
 own() ->
     case sderl_attr:all() of
@@ -67,8 +67,8 @@ own() ->
     end.
 
 -doc """
-The nodes, but this one, that are in all of the groups and have all of the attributes, sorted; among
-those with a link if no group is given. No node is in a group that nobody knows.
+The other nodes that are in all of the groups and have all of the attributes, sorted; among the
+linked nodes if no group is given. An unknown group has no members.
 """.
 -spec choose([{s_group, term()} | {attribute, term()}]) -> [node()].
 choose(Constraints) ->

@@ -4,16 +4,16 @@
 %% Runs a spec in the calling process: finds the candidates, reads what the conditions and the
 %% chooser need, and has the pure modules decide.
 %%
-%% Attributes are read from this node's table. Only what is missing there or too old is asked for,
-%% once, for all such nodes together and within the time of the query. A candidate that another
-%% condition drops anyway is not asked.
+%% Attributes are read from this node's table. Only values that are missing there or too old are
+%% asked for, once, for all such nodes together and within the time of the query. A candidate that
+%% another condition drops anyway is not asked.
 
 -export([choose/1, survey/1]).
 -export_type([survey/0, candidate/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
--doc "A candidate, how it can be read, and whether it fits: then with its entry for the chooser.".
+-doc "A candidate, its readings, and whether it fits: then with its entry for the chooser.".
 -type candidate() ::
     {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
 -type survey() ::
@@ -61,7 +61,7 @@ of_all(Nodes, #q{spec = #{choose := Choose, count := Count}} = Q0, Random) ->
     Judged = judged(Nodes, Q),
     live(Choose, Count, adds(Judged, Q), [Entry || {_, _, {_, _, _, _} = Entry} <- Judged], Random).
 
--doc "The same without counting, with all that led to it.".
+-doc "The same without counting, with the outcome for each candidate.".
 -spec survey(sderl_place_spec:t()) -> {ok, survey()} | {error, {unknown_group, term()}}.
 survey(#{choose := Choose, count := Count} = Spec) ->
     case candidates(Spec) of
@@ -140,7 +140,7 @@ fitting(Nodes, Q) ->
         false -> [Node || {Node, true} <- Judged]
     end.
 
-%% The compared values of all candidates. If these are a group's members, many choices find it
+%% The compared values of all candidates. If these are a group's members, many choices find them
 %% prepared.
 cells(Attribute, Nodes, Cell,
       #q{choose = Choose, max_age = MaxAge, now = Now, groups = [{Group, Nodes}]}) ->
@@ -152,8 +152,8 @@ cells(_, Nodes, Cell, _) ->
         stale -> stale
     end.
 
-%% In the other order. The moment until which all are young enough is less than `infinity`, as
-%% numbers are.
+%% The cells in reverse order, and the moment until which no value is too old. (Every number is less
+%% than the atom `infinity`.)
 make_cells([], _, Cells, Until) -> {Cells, Until};
 make_cells([Node | Nodes], Cell, Cells, Until) ->
     case Cell(Node) of
@@ -163,7 +163,7 @@ make_cells([Node | Nodes], Cell, Cells, Until) ->
             make_cells(Nodes, Cell, [{Value, Base, Node} | Cells], min(Until, FreshUntil))
     end.
 
-%% A load, the less the better; a node without a number is no candidate.
+%% A load: the less the better; a node without a number is no candidate.
 measured_cell(Way, Name, Node, #q{now = Now} = Q) ->
     case fresh(Node, Name, Q) of
         {fresh, {_, Value, ok, Age, _, _}, Until} when is_number(Value) ->
@@ -195,8 +195,8 @@ since_base(#q{now = Now} = Q) ->
     Since = Now - window(Q),
     fun(Node, Base) -> sderl_place_pending:since_base(Node, Base, Since) end.
 
-%% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes
-%% longer than to look at all, or one has to be asked.
+%% If the chooser needs only a few nodes at random, nodes are drawn until enough of them fit. `all`
+%% if that takes longer than to judge all, or if one has to be asked.
 drawn(Nodes, #q{prefer = [], choose = Choose, spec = #{count := Count}} = Q, Random) ->
     Tuple = list_to_tuple(Nodes),
     case sderl_place_pick:needs(Choose, Count) of
@@ -234,8 +234,8 @@ live(Choose, Count, Adds, Entries, Random) ->
                  Random)
     end.
 
-%% A fellow member without a link is down, or as good as that. Of a node that is in no own group
-%% nothing says so: it need not be linked.
+%% A fellow member without a link is down, or as good as down. A node that is in no own group need
+%% not be linked.
 down(Node) when Node =:= node() -> false;
 down(Node) ->
     not sderl_links:is_up(Node)
@@ -373,7 +373,7 @@ window(#q{max_age = MaxAge}) -> max(?WINDOW, MaxAge).
 pending(_, _, #q{pending = false}) -> 0;
 pending(Node, Since, _) -> sderl_place_pending:since(Node, Since).
 
-%% One whose distance is not known is farther than any (an atom is greater than all numbers).
+%% A node with an unknown distance is farther than any (an atom is greater than all numbers).
 distance(Ref, Node, #q{distances = Distances}) ->
     case Distances of
         #{Ref := #{Node := D}} -> D;
@@ -389,7 +389,7 @@ over(group, Node, #q{groups = Groups}) ->
 
 %% ---------------------------------------------------------------- values
 
-%% One look at the clock for all. A value that its owner seldom computes may be a little late:
+%% One look at the clock for all. A value that its owner computes seldom may be a little late:
 %% asking would bring the same value.
 cached(Node, #q{now = Now, max_age = MaxAge, slack = Slack}) ->
     fun(Name) ->
@@ -409,7 +409,7 @@ answered({ok, Values}) ->
     end;
 answered({error, Why}) -> fun(_) -> {error, Why} end.
 
-%% Of who is known to be down nobody waits for an answer.
+%% Nodes that are known to be down are not asked.
 ask(Nodes, Names, #q{max_age = MaxAge, spec = #{timeout_ms := Timeout}}) ->
     {Down, Up} = lists:partition(fun down/1, Nodes),
     Errors = #{N => {error, down} || N <- Down},

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_spec).
 -moduledoc false.
-%% Reads what `sderl_place` is asked: checks it term by term and puts it into the form that the
+%% Reads the specs of `sderl_place`: checks them term by term and puts them into the form that the
 %% other modules work with. Pure. The documentation of `sderl_place` says what a spec may have.
 
 -export([parse/2, add/3, having/2, sentence/1]).
@@ -17,7 +17,7 @@ of a group.
 -type test() ::
     {op, sderl_compare:operator(), term()} | {is, term()} | {in, [term()]} | {not_in, [term()]}
         | exists | not_exists.
--doc "With the words of the caller, for explanations.".
+-doc "With the term of the caller, for explanations.".
 -type condition() :: {source(), test(), Said :: term()}.
 -type chooser() ::
     random | in_order | {least | most, Name :: term()} | {two, least | most, Name :: term()}
@@ -49,8 +49,7 @@ of a group.
                adds, pending, max_age_ms, timeout_ms]).
 
 -doc """
-The spec in the inner form. `one`: for a choice of one node, which is random if nothing else is
-said; `many`: all that fit if nothing else is said.
+The spec in the inner form. By default `one` chooses one node at random, `many` all that fit.
 """.
 -spec parse(one | many, term()) -> {ok, t()} | {error, error()}.
 parse(How, Spec) when is_map(Spec) ->
@@ -144,7 +143,7 @@ preference(Path, Said) -> weighted(1, condition(Path, Said)).
 weighted(Weight, {ok, Condition}) -> {ok, {Weight, Condition}};
 weighted(_, {error, _} = Error) -> Error.
 
-%% `dist` and `label` are words of this language and so no names of attributes here.
+%% `dist` and `label` are keywords of conditions, and so no names of attributes here.
 condition(Path, {dist, Op, R} = Said) -> distance(Path, from, Op, R, Said);
 condition(Path, {dist, To, Op, R} = Said) ->
     case ref(To) of
@@ -219,7 +218,7 @@ chooser(Path, Other) -> bad(Path, Other, chooser).
 usual(all) -> in_order;
 usual(_) -> random.
 
-%% All that fit are no choice, and a key that is looked up again and again is no load.
+%% To take all that fit is no choice, and a key that is looked up again and again is no load.
 pends(_, all) -> false;
 pends({hash, _}, _) -> false;
 pends(_, _) -> true.

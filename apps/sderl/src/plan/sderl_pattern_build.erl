@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern_build).
 -moduledoc false.
-%% Makes plans. First the *skeleton*, which knows no nodes: cells (groups to be) and edges with a
-%% number of gateways. Then how many nodes are at home in each cell, then which, then who of them is
-%% a gateway.
+%% Makes plans. First the *skeleton*, without nodes: cells (future groups) and edges with a number
+%% of gateways. Then the number of nodes whose home each cell is, then these nodes, then the
+%% gateways among them.
 %%
 %% A cell lends as many nodes as the edges from it have gateways, and borrows those of the edges to
-%% it. Its members are those at home and those borrowed, and `size` is about members.
+%% it. Its members are those at home and those borrowed; `size` limits members.
 
 -export([build/3, tree_fit/2]).
 -export_type([skeleton/0, id/0]).
@@ -77,8 +77,8 @@ share(K, H, J) -> K div H + case J =< K rem H of true -> 1; false -> 0 end.
 grid_next(I, Columns, G) ->
     [J || {J, true} <- [{I + 1, I rem Columns =/= 0}, {I + Columns, true}], J =< G].
 
-%% Depth first, so that what is near in the list of nodes is near in the tree. The numbers are the
-%% next hub's and the next group's.
+%% Depth first, so that nodes that are near in the list are near in the tree. The numbers are those
+%% of the next hub and the next group.
 subtree(Level, X, Parent, {_, K, Leaves}, {H, W}) when Level =:= X - 1 ->
     Ids = [First | Others] = lists:seq(W, W + Leaves - 1),
     To = Others ++ [Parent || Parent =/= none],

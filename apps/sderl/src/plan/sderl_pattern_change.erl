@@ -3,9 +3,9 @@
 -moduledoc false.
 %% Plans that grow and shrink and keep their shape.
 %%
-%% Growing fills groups, then ties a new one in. Shrinking takes nodes out, then repairs what is
-%% missing: gateways of edges, masters of hubs, members of groups. Where a repair finds no
-%% worker to spare anywhere, the last group is dissolved, which frees its nodes.
+%% Growing fills groups, then connects a new one. Shrinking takes nodes out, then repairs what is
+%% missing: gateways of edges, masters of hubs, members of groups. If a repair finds no worker to
+%% spare anywhere, the last group is dissolved, which frees its nodes.
 
 -export([grow/2, shrink/2]).
 
@@ -44,7 +44,7 @@ within(#{pattern := Pattern, options := Options, groups := Groups}) ->
         _ -> {error, {full, Pattern}}
     end.
 
-%% The smallest group of workers, if it has room beside the gateways that it is still to get.
+%% The smallest group of workers, if it has room beside the gateways that it still has to get.
 room(#{options := Options} = Plan, Missing) ->
     Size = maps:get(size, Options, infinity),
     case lists:sort([{Members, I, G}
@@ -66,7 +66,7 @@ members(Group, F, #{groups := Groups} = Plan) ->
      || G <- Groups
     ]}.
 
-%% A new group with the first of these nodes, tied in.
+%% A new group with the first of these nodes, connected.
 extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan) ->
     K = maps:get(gateways, Options, 1),
     New = new_name(Plan),
@@ -98,7 +98,7 @@ extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan
             Near = [lists:nth(I, Cells)
                     || {I, true} <- [{Place - 1, (Place - 1) rem Columns =/= 0},
                                      {Place - Columns, Place > Columns}]],
-            %% Its shape is that of its making: another number of columns would be another grid.
+            %% The number of columns stays, as another one would be another grid.
             from_neighbours(Nodes, Near, K, New, Added#{options := Options#{columns => Columns}});
         tree ->
             maybe
@@ -115,8 +115,8 @@ new_name(#{options := Options, groups := Groups}) ->
         || I <- lists:seq(1, length(Taken) + 1),
            not lists:any(fun(T) -> T =:= {Name, I} end, Taken)]).
 
-%% So many of the nodes, and where they are too few workers of the largest groups, are at home
-%% there.
+%% Gives a group so many of the nodes as home nodes, and if these are too few, workers of the
+%% largest groups.
 settle(Nodes, Count, Group, Plan) when length(Nodes) >= Count ->
     {Here, Left} = lists:split(Count, Nodes),
     {ok, Left, lists:foldl(fun(N, P) -> join(N, Group, P) end, Plan, Here)};
@@ -217,7 +217,7 @@ shrink(#{left_out := Out} = Plan, Nodes) ->
         [] -> repair(without(Nodes, Plan#{left_out := Out -- Nodes}))
     end.
 
-%% Each edge keeps those gateways that stay; how many it had is told beside the plan.
+%% Each edge keeps the gateways that stay; gives also how many it had.
 without(Nodes, #{groups := Groups, edges := Edges} = Plan) ->
     {Plan#{groups := [G#{nodes := Ns -- Nodes} || #{nodes := Ns} = G <- Groups],
            edges := [E#{gateways := Gs -- Nodes} || #{gateways := Gs} = E <- Edges]},
@@ -235,7 +235,7 @@ repair({Plan, Wanted}) ->
 
 groups(#{groups := Groups}) -> Groups.
 
-%% Somebody is at home in every group of workers, and in a hub as many as it is made for.
+%% Every group of workers has a home node, and a hub as many as its masters.
 mend_group(#{name := G, role := Role, masters := M}, Plan) ->
     Least = case Role of workers -> 1; hub -> M end,
     case Least - length(home(G, Plan)) of
@@ -279,7 +279,7 @@ dissolve(#{pattern := Pattern, groups := Groups, edges := Edges} = Plan, Wanted)
                            edges := [E#{to := [T || T <- To, T =/= Last]}
                                      || #{from := F, to := To} = E <- Edges1, F =/= Last,
                                         To =/= [Last]]},
-            %% A gateway that was lent to it alone is a worker again.
+            %% A gateway that was lent to this group only is a worker again.
             Wanted1 = [case {F, To} of
                            {_, [Last]} when Pattern =:= ring -> {F, [hd(Workers)], K};
                            _ -> {F, [T || T <- To, T =/= Last], K}

@@ -22,7 +22,7 @@ neighbourhoods({distance, Distances}, Nodes, Bins) ->
         {ok, Matrix} ?= matrix(Distances, Nodes),
         Sorted = lists:sort([{D, A, B} || {A, B} := D <- Matrix]),
         Clusters = nearest(Sorted, Nodes, most(Bins)),
-        %% Far from all is worse than any distance.
+        %% An unknown distance is worse than any other.
         Far = 1 + lists:max([0 | maps:values(Matrix)]),
         {ok, pack(Clusters, Bins, #{Pair => Far - D || Pair := D <- Matrix}, fun mean/3)}
     end;
@@ -131,7 +131,7 @@ merge(Queue0, Links, Clusters, Nodes, Most) ->
                     {Queue1, Links1, Clusters1} =
                         merged(A, B, Queue, Links, Clusters#{A := As ++ Bs}),
                     merge(Queue1, Links1, Clusters1, Nodes, Most);
-                %% Of clusters that are no more what they were, or too large together.
+                %% The clusters have changed since, or are too large together.
                 _ -> merge(Queue, Links, Clusters, Nodes, Most)
             end
     end.
@@ -160,7 +160,7 @@ in_order(Clusters, Nodes) ->
 
 %% ---------------------------------------------------------------- into groups
 
-%% The largest clusters open the bins; the others go to where they have most in common.
+%% The largest clusters open the bins; the others go where their affinity is greatest.
 pack(Clusters, Bins, Weights, Affinity) ->
     Empty = [{Id, Most, []} || {Id, _, Most} <- Bins],
     Filled = lists:foldl(fun(Cluster, Bs) -> put_in(Cluster, Bs, Weights, Affinity) end, Empty,

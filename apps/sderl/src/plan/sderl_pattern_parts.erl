@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern_parts).
 -moduledoc false.
-%% Which nodes of a plan are where. The plan is one: `sderl_pattern` has looked at what a caller
-%% gave.
+%% Which nodes of a plan are where. The plan has been checked by `sderl_pattern`.
 
 -export([nodes/1, home/2, gateways/1, groups_of/2, workers/1, member/2]).
 

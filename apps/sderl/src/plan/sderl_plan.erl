@@ -37,14 +37,26 @@ An argument of the wrong type raises `{badarg, {sderl_plan, Function, Arity}, #{
 -define(LIKELY, 16).
 
 -doc "See the table above.".
--type prediction() :: #{atom() => term()}.
+-type prediction() :: #{
+    nodes := non_neg_integer(), groups := non_neg_integer(), gateways := non_neg_integer(),
+    group_size := #{min := non_neg_integer(), max := non_neg_integer()},
+    links := #{max := non_neg_integer(), mean := float(), each := #{node() => non_neg_integer()}},
+    mesh_links := non_neg_integer(),
+    hops := #{max := non_neg_integer(), mean := float(), unreachable := non_neg_integer()},
+    traffic => #{mean := float(), inside := float(), unreachable := float()},
+    names => #{max := number(), mean := float(), mesh := number()},
+    single_points := [{node(), [Group :: term()]}]
+}.
 -doc """
-The limits of a plan, all keys optional: `max_links` of a node, `max_group` (members of a group, of
-a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
-(`t:sderl_pattern:order/0`, by traffic where that is given), `name`, `names_per_node`,
-`names_per_group`.
+The limits of a plan: `max_links` of a node, `max_group` (members of a group, of a hub too),
+`gateways` of an edge (2), `patterns` to choose from (all), `order` (by traffic if that is given).
 """.
--type limits() :: #{atom() => term()}.
+-type limits() :: #{
+    max_links => pos_integer(), max_group => pos_integer(), gateways => pos_integer(),
+    patterns => [sderl_pattern:pattern(), ...], traffic => sderl_pattern:traffic(),
+    order => sderl_pattern:order(), name => term(),
+    names_per_node => number(), names_per_group => number()
+}.
 
 -doc "`predict/2` without traffic and names.".
 -spec predict(sderl_pattern:plan()) -> prediction().
@@ -53,13 +65,14 @@ predict(Plan) ->
     Prediction.
 
 -doc """
-What a plan means. `Of`: `traffic` (`t:sderl_pattern:traffic/0`), `names_per_node` (each node
-registers so many, in its home group), `names_per_group` (beside those).
+What a plan costs. `names_per_node`: names that each node registers in its home group;
+`names_per_group`: further names of a group.
 
 Error: `{bad_traffic, Row}`.
 """.
--spec predict(sderl_pattern:plan(), Of :: #{atom() => term()}) ->
-    {ok, prediction()} | {error, sderl_pattern:reason()}.
+-spec predict(sderl_pattern:plan(), Of) -> {ok, prediction()} | {error, sderl_pattern:reason()} when
+    Of :: #{traffic => sderl_pattern:traffic(),
+            names_per_node => number(), names_per_group => number(), _ => _}.
 predict(#{groups := Groups} = Plan, Of) when is_map(Of) ->
     maybe
         {ok, Weights} ?= sderl_pattern_order:pairs(maps:get(traffic, Of, [])),
@@ -120,9 +133,9 @@ within(_, _) -> ok.
 %% ---------------------------------------------------------------- proposing
 
 -doc """
-The plan that suits best: within the limits, with two gateways or more of an edge without a single
-point of failure, then with the fewest hops (of a message, where traffic is given), then with the
-fewest links of a node.
+The best plan: within the limits; without a single point of failure, if edges have two gateways or
+more; then with the fewest hops (of a message, if traffic is given); then with the fewest links of a
+node.
 
 Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there
 are gateways, a tree with several branchings.
@@ -147,7 +160,7 @@ unknown(Limits) ->
     maps:keys(Limits) -- [max_links, max_group, gateways, patterns, traffic, order, name,
                           names_per_node, names_per_group].
 
-%% Nodes, order and gateways are looked at by sderl_pattern.
+%% Nodes, order and gateways are checked by sderl_pattern.
 limit(K, V) when K =:= max_links; K =:= max_group -> is_integer(V) andalso V >= 1;
 limit(K, V) when K =:= names_per_node; K =:= names_per_group -> is_number(V) andalso V >= 0;
 limit(patterns, V) ->
@@ -176,8 +189,8 @@ order(_) -> given.
 
 shown(Limits) -> maps:with([max_links, max_group, gateways], Limits).
 
-%% {{Pattern, Options}, most links, most members, plan}: of the nodes as they are given, as which of
-%% them go together changes neither much.
+%% {{Pattern, Options}, most links, most members, plan}, for the nodes in the given order: which of
+%% them go together changes neither number much.
 candidates(Nodes, Options, Limits) ->
     Sizes = sizes(length(Nodes), Limits),
     [{{Pattern, O}, lists:max(maps:values(sderl_plan_graph:links(Plan))),
@@ -229,7 +242,7 @@ estimate(#{pattern := Pattern, options := Options, groups := Groups}) ->
         chain -> 1 + G / 3
     end.
 
-%% Before nodes are put where they belong, any of one shape has the same hops.
+%% Before nodes are put in order, all plans of one shape have the same hops.
 rank(Plan, Links, K) ->
     Of = sderl_plan_graph:memberships(Plan),
     #{mean := Hops} = sderl_plan_graph:hops(Of),
@@ -256,7 +269,7 @@ best(Ranked, Nodes, Order, Limits, Tries) ->
 weighted(#{traffic := #{mean := Mean}}) -> Mean;
 weighted(_) -> 0.
 
-%% None could be made with that order: say what the first of them lacks.
+%% None could be made with that order: the error of the first one.
 unplaced([{Pattern, O} | _], Nodes, Order, Limits) ->
     case sderl_pattern:new(Pattern, Nodes, O#{order => Order}) of
         {ok, Plan} ->
@@ -268,7 +281,7 @@ unplaced([{Pattern, O} | _], Nodes, Order, Limits) ->
         Error -> Error
     end.
 
-%% The limit that would have to give way least, in proportion.
+%% The limit that has to be raised least, in proportion.
 closest(All, Limits) ->
     Options = [{Links / max(1, Limit), {max_links, Links, Pattern}}
                || #{max_links := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_agent).
 -moduledoc false.
-%% The questions to a node when a plan is applied: called there (`erpc`), in a separate process.
-%% Each request can be made again without harm.
+%% The requests to a node when a plan is applied: called there (`erpc`), in a separate process. Each
+%% request can be made again without harm.
 
 -export([do/2, free/1, close/1]).
 -import(sderl_clock, [now_ms/0]).
@@ -24,7 +24,7 @@
 -define(AGREE_MS, 1000).
 -define(LOOK_MS, 20).
 
--doc "Does a request of the protocol version given.".
+-doc "Does a request of the given version of the protocol.".
 -spec do(Version :: pos_integer(), request()) -> answer().
 do(1, Request) ->
     try {sderl_dir:refuse(), sderl_dir:all()} of
@@ -40,7 +40,7 @@ answer(survey, Own) ->
     {ok, [{G, Uid, Ms} || {G, #{uid := Uid, members := Ms}} <- Own, G =/= undefined]};
 answer({create, Group, Nodes}, Own) ->
     case lists:any(fun({G, _}) -> G =:= Group end, Own) of
-        %% Somebody was here before, perhaps a moment ago.
+        %% The group exists already, perhaps since a moment ago.
         true -> answer({add, Group, Nodes}, Own);
         false ->
             Before = nodes(connected),
@@ -75,7 +75,7 @@ answer({close, Nodes, Left}, _) ->
     {ok, close_all(Nodes, now_ms() + ?AGREE_MS)};
 answer(_, _) -> {error, unknown_request}.
 
-%% `Done` is what this call changed, which stands though somebody is missing.
+%% `Done` is what this call changed, which is kept even if nodes are missing.
 joined(Group, Nodes, Members, Done, Before) ->
     case Nodes -- Members of
         [] ->
@@ -91,7 +91,7 @@ joined(Group, Nodes, Members, Done, Before) ->
 
 %% ---------------------------------------------------------------- links
 
-%% Linked to be asked, and it did not join.
+%% The link was opened to ask the node, and it did not join.
 in_vain(Node) ->
     ok = sderl_links:forget(Node, group),
     case free(Node) of
@@ -99,7 +99,7 @@ in_vain(Node) ->
         false -> ok
     end.
 
--doc "Whether nobody has a reason for the link to a node, here and now.".
+-doc "Whether nothing on this node needs the link to a node now.".
 -spec free(node()) -> boolean().
 free(Node) -> sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sderl_dir:needs()).
 
@@ -110,7 +110,7 @@ settled(Left, Until) ->
         false -> ok
     end.
 
-%% The other ends learn of it too, each when it does.
+%% The other ends learn of it, too, each at its time.
 close_all(Nodes, Until) ->
     Results = [{N, closed(N)} || N <- Nodes],
     Closed = [N || {N, true} <- Results],
@@ -125,15 +125,15 @@ close_all(Nodes, Until) ->
 
 -doc """
 Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle
-time: both ends agree that the library opened it, that it is needed for nothing else, and that no
-name is across it. Whether it did.
+time, if both ends agree that the library opened it, that nothing else needs it, and that no name is
+across it. True if it was closed.
 """.
 -spec close(node()) -> boolean().
 close(Node) -> closed(Node) =:= true.
 
 closed(Node) ->
     maybe
-        %% First: to ask would link.
+        %% First, as the question would open the link.
         {ok, Here} ?= view(Node),
         {ok, There} ?= there(Node),
         close ?= sderl_links:close_candidate(Here, There, 0),

@@ -56,7 +56,7 @@ done; `error` is there if it failed.
 -export([run/1, run/2, change/2, change/3]).
 -import(sderl_clock, [now_ms/0]).
 -import(sderl_check, [misuse/5]).
--export_type([options/0, report/0, progress/0]).
+-export_type([options/0, report/0, step/0, progress/0]).
 
 -doc "See the table above.".
 -type options() :: #{
@@ -67,28 +67,31 @@ done; `error` is there if it failed.
     timeout_ms => pos_integer()
 }.
 -doc """
-`steps`: the steps of this call, in order. `problems`: every node that prevented it. `undone`,
-`not_undone`: after a failure. `links_closed`: how many. `elapsed_ms`.
+`steps`: the steps that this call has done, in order. `problems`: every node that prevented it.
+`undone`, `not_undone`: after a failure.
 """.
 -type report() :: #{
-    steps := [term()],
-    undone := [term()],
-    not_undone := [{term(), Why :: term()}],
+    steps := [step()],
+    undone := [step()],
+    not_undone := [{step(), Why :: term()}],
     problems := [{node(), Why :: term()}],
     links_closed := non_neg_integer(),
     elapsed_ms := non_neg_integer()
 }.
+-doc "A change of a group: with these nodes.".
+-type step() :: {create | add | remove | delete, Group :: term(), [node()]}.
 -doc "See above.".
 -type progress() ::
-    #{what := term(), done := non_neg_integer(), total := non_neg_integer(), error => term()}.
+    #{what := survey | step() | {undo, step()} | links,
+      done := non_neg_integer(), total := non_neg_integer(), error => term()}.
 
 -record(r, {
     plan, old = [], leaving = [], survey = #{}, problems = [], links = #{}, done = [], undone = [],
     stuck = [], closed = 0, began, options
 }).
 
-%% For what happens at the same time elsewhere: how often, after what pause, and what counts as at
-%% once.
+%% Steps that fail because of changes elsewhere at the same time: how often they are tried again,
+%% after what pause, and what counts as the same time.
 -define(TRIES, 3).
 -define(PAUSE_MS, 50).
 -define(AT_ONCE_MS, 1000).

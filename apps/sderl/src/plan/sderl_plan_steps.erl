@@ -24,7 +24,7 @@
 -doc "The answers of nodes: the groups that they run. A node that is not in it could not be asked.".
 -type survey() :: #{node() => [{Group :: term(), Uid :: binary(), Members :: [node()]}]}.
 
--doc "In order. `Old` are names of groups that shall be no more.".
+-doc "The steps in order. `Old` are names of groups that are to be deleted.".
 -spec steps(sderl_pattern:plan(), Old :: [term()], survey()) ->
     {ok, [step()]} | {error, sderl_pattern:reason()}.
 steps(#{groups := Groups}, Old, Survey) ->
