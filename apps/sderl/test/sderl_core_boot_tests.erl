@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_boot_tests).
 -moduledoc """
-A member that boots, beside others that boot, and what it may know of those who run: until these
-have called it in it takes nobody in, which would outrank them, and decides nothing (rule 2).
+A member that boots, beside others that boot, while it may have heard of a running component: until
+that has called it in it takes no others in, which would outrank the running component, and decides
+nothing (rule 2).
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -11,14 +12,14 @@ have called it in it takes nobody in, which would outrank them, and decides noth
 -define(TICK, 1000).
 -define(ASIDE, 4000).
 
-%% One that just booted: of a lower epoch than ours, because it is younger.
+%% The other node just booted: its epoch is lower than ours, because it is younger.
 -define(BOOTS(N), {-11_000, N}).
 
 takes_in_who_boots_beside_it_test() ->
     {Fx, _} = step(20, [offers('n2@t')], booted()),
     ?assertMatch([_], takes_in(Fx)).
 
-%% It may be about to tell us of what runs.
+%% The other node may be about to tell us of a running component.
 waits_for_one_that_is_linked_and_silent_test() ->
     {Fx, S} = step(20, [{nodeup, 'n3@t'}, offers('n2@t')], booted()),
     ?assertEqual([], takes_in(Fx)),
@@ -30,7 +31,7 @@ waits_no_longer_than_that_test() ->
     ?assertEqual([], takes_in(element(1, ticks(20, ?ASIDE - ?TICK, [offers('n2@t')], S)))),
     ?assertMatch([_ | _], takes_in(element(1, ticks(20, ?ASIDE + 2 * ?TICK, [offers('n2@t')], S)))).
 
-%% It was taken in since it said hello, and answers our heartbeat so.
+%% The other node was taken in since it said hello, which its answer to our heartbeat shows.
 heeds_who_answers_a_heartbeat_test() ->
     {_, S1} = step(20, [hello('n3@t', ?BOOTS('n3@t'), 'n3@t')], booted()),
     {Fx, S2} = step(30, [{msg, 'n3@t', {low, ?RUNS, 'n1@t'}}, offers('n2@t')], S1),
@@ -38,7 +39,7 @@ heeds_who_answers_a_heartbeat_test() ->
     {_, S3} = step(40, [{op, asked, [alpha | self()]}], S2),
     ?assertEqual([], [R || {replies, R} <- element(1, ticks(40, 2 * ?TICK, [], S3))]).
 
-%% Who waited here was called in by those who run; we stay what we are.
+%% The node that waited here was called in by the running component; our state stays.
 an_offer_that_was_taken_elsewhere_is_no_more_test() ->
     {_, S1} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), offers('n2@t')], booted()),
     {_, S2} = step(30, [{msg, 'n2@t', {low, ?RUNS, 'n1@t'}}], S1),
@@ -56,8 +57,8 @@ an_offer_is_of_then_test() ->
     {Fx3, _} = step(20 + 6 * ?TICK + 2, [offers('n2@t')], S3),
     ?assertMatch([_], takes_in(Fx3)).
 
-%% The one that those follow who run hangs: they give it up after the set-aside time and two ticks,
-%% and then choose another.
+%% The coordinator of the running component hangs: its followers give it up after the set-aside time
+%% and two ticks, and then elect another.
 waits_until_one_that_hangs_is_given_up_test() ->
     {_, S} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), {op, asked, [alpha | self()]}],
                   booted(#{aside_ms => ?TICK})),
@@ -70,8 +71,8 @@ waits_until_one_that_hangs_is_given_up_test() ->
         [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]
     ).
 
-%% Who called it in goes, or is silent, before it has taken it in. Another one that booted waited
-%% for the same, leads now, and would decide beside this one.
+%% The coordinator that called this node in goes, or is silent, before it has taken it in. Another
+%% node that booted waited for the same coordinator, leads now, and would decide beside this one.
 goes_to_the_next_that_calls_test_() ->
     Older = {-9_000, 'n3@t'},
     Runs = {msg, 'n1@t', {hb, ?RUNS, 6}},
@@ -91,9 +92,9 @@ joins(Fx) -> [N || {send, {addr, N}, {join, _, _}} <- Fx].
 
 answered(Fx) -> lists:append([Replies || {replies, Replies} <- Fx]).
 
-%% Who makes a group by majority leads with the promises of all who accepted, whatever its name:
-%% those without would have to wait before they may be taken in. One that does not come is not
-%% waited for long.
+%% The founder of a majority group leads with the promises of all members that accepted, whatever
+%% its name: a member that has not promised would have to wait before it may be taken in. The
+%% founder does not wait long for a member that does not come.
 asks_all_who_accepted_test() ->
     S = booted(#{mode => majority, found => true, fresh => true}),
     [One, Two, Three] = [accepts(N) || N <- ['n1@t', 'n2@t', 'n3@t']],

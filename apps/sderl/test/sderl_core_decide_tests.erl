@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_decide_tests).
 -moduledoc """
-A batch that is decided against the table alone is what it would be with the overlay: drawn lists of
-registrations and removals of few names by few processes, once as they are and once with a read
-behind them, which needs the overlay.
+A batch that is decided against the table alone is as it would be with the overlay: generated lists
+of registrations and removals of few names by few processes, once as they are and once with a read
+after them, which needs the overlay.
 """.
 
 -include_lib("eunit/include/eunit.hrl").

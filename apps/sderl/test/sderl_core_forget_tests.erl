@@ -6,7 +6,7 @@
 -define(SELF, 'n1@t').
 -define(BACK, 'n2@t').
 
-%% It was removed and added again before it was forgotten, and knows of neither.
+%% The member was removed and added again before it was forgotten, and knows of neither.
 one_that_knows_less_of_itself_is_a_member_again_test() ->
     Known = #{?SELF => {1, 0}, ?BACK => {3, 7}},
     {Fx, S} = greeted(Known, #{?SELF => {1, 0}, ?BACK => {1, 0}}),
@@ -25,13 +25,13 @@ one_that_was_removed_is_told_test() ->
     ?assertEqual(Known, sderl_core:membership(S)),
     ?assertMatch([_], [gone || {send, _, {gone, removed, _}} <- Fx]).
 
-%% To hear that others have forgotten it does not make a member leave.
+%% A member does not leave when it hears that others have forgotten it.
 one_that_hears_that_it_was_forgotten_stays_test() ->
     {Fx, S} = greeted(#{?SELF => {1, 0}}, #{?SELF => {3, 7}, ?BACK => {1, 0}}),
     ?assertEqual(#{?SELF => {3, 0}, ?BACK => {1, 0}}, sderl_core:membership(S)),
     ?assertEqual([], [left || Effect <- Fx, element(1, Effect) =:= left]).
 
-%% New epochs lie above the one that was kept, wherever the clock is.
+%% New epochs are above the one in the file, whatever the clock says.
 epochs_lie_above_the_kept_one_test() ->
     Kept = 5_000_000,
     {_, S0} = sderl_core:step(

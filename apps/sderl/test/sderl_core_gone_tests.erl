@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_gone_tests).
 -moduledoc """
-Majority groups: for what those count who have left. A removed member that has gone agreed to the
-batch by which it went, and to no other; it knew all members of that time; and one whose vote does
-not count agrees to nothing.
+Majority groups: how members that have left count. A removed member that has left agreed to the
+batch by which it left, and to no other; it knew all members of that time; and a member whose vote
+does not count agrees to nothing.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -11,8 +11,8 @@ not count agrees to nothing.
 -define(EPOCH, {10_000, 'n1@t'}).
 -define(TICK, 1000).
 
-%% All other members have left: this one is all there is. Unless those had others with them, whom it
-%% never heard of.
+%% All other members have left: this one is the group. Unless those had further members, of which it
+%% never heard.
 all_that_is_left_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
@@ -21,7 +21,8 @@ all_that_is_left_test() ->
     ?assertEqual(coord, sderl_core:role(told_gone(['n1@t', 'n2@t'], Mem, Alone))),
     ?assertEqual(orphan, sderl_core:role(told_gone(['n1@t', 'n2@t'], Grown, Alone))).
 
-%% Who went by a batch that this one lacks, and that removes it, too, is no less gone.
+%% A member counts as having left also if it left by a batch that this one lacks and that removes
+%% both.
 who_went_by_a_batch_that_removes_us_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
@@ -31,9 +32,9 @@ who_went_by_a_batch_that_removes_us_test() ->
     ?assertEqual(orphan, sderl_core:role(Waits)),
     ?assertEqual(coord, sderl_core:role(told_gone(['n1@t'], Nobody, Waits))).
 
-%% It serves by itself. Once it leads it removes them, by one batch: with those that are still to go
-%% it would be no majority. That is committed when they have said once more that they left. Where
-%% one of them is there again before, it decides nothing alone.
+%% The member serves alone. Once it leads it removes the others, by one batch: while some are still
+%% to be removed it would be no majority. The batch is committed when they have said once more that
+%% they left. If one of them comes back before that, this member decides nothing alone.
 the_last_one_serves_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
@@ -65,8 +66,9 @@ asked(Op, Now, S0) ->
 
 answers(Fx) -> [V || {replies, Replies} <- Fx, {_, V} <- Replies].
 
-%% Of five members two are removed. With one of these the two that have the batch are a majority of
-%% the five: if it went by that batch, and not by another one that other members may have.
+%% Of five members two are removed. Two members have the batch, and with one of the removed ones
+%% they are a majority of the five: if that one left by this batch, and not by another one that
+%% other members may have.
 who_went_by_this_batch_agreed_to_it_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t', 'n5@t'],
     {_, S} = step(20, [removal(['n1@t', 'n2@t'], Nodes)], follower(Nodes, true)),
@@ -76,8 +78,8 @@ who_went_by_this_batch_agreed_to_it_test() ->
     ?assertEqual(candidate, sderl_core:role(told_gone(['n2@t'], Ours, Alone))),
     ?assertEqual(orphan, sderl_core:role(told_gone(['n2@t'], Theirs, Alone))).
 
-%% A removed member that loses the majority goes. One that came back empty may have promised in a
-%% former life what it does not know of: it goes when the batch is known to be committed.
+%% A removed member that loses the majority leaves. One that came back empty may have made a promise
+%% in a former life, which it does not know: it leaves when the batch is known to be committed.
 who_does_not_vote_does_not_go_unheard_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     Unheard = fun(Votes) ->
@@ -96,7 +98,7 @@ who_does_not_vote_does_not_go_unheard_test() ->
     ?assertEqual([], Told(Less)),
     ?assertMatch([{left, removed, _}], Told(Without)).
 
-%% Nor does one that has promised another epoch, which may begin without that batch.
+%% Nor does a member leave that has promised another epoch, which may begin without that batch.
 who_has_promised_does_not_go_unheard_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, S1} = step(20, [removal([?SELF], Nodes), {nodedown, 'n1@t'}], follower(Nodes, true)),
@@ -105,9 +107,9 @@ who_has_promised_does_not_go_unheard_test() ->
     {_, S3} = step(40, [{nodedown, 'n2@t'}], S2),
     ?assertMatch({[], _}, ticks(40, S3)).
 
-%% The coordinator left by the last batch, and this one did not hear that it is committed. It falls
-%% silent, and no candidate waits for it: who is not elected without it asks it. One of the others
-%% has no vote.
+%% The coordinator left by the last batch, and this member did not hear that it is committed. The
+%% coordinator falls silent, and no candidate waits for it, but one that is not elected without it
+%% asks it. One of the others has no vote.
 who_fell_silent_is_asked_whether_it_left_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
     {_, S} = step(20, [removal(['n1@t'], Nodes)], follower(Nodes, true)),
@@ -131,8 +133,8 @@ stands(Now, S0) when Now < 30_000 ->
             {Said, S, Now + 10}
     end.
 
-%% A successor leads the others to the batch that removes it, and tells all that it is committed as
-%% it goes: they would wait for it until it is missed.
+%% A new coordinator leads the others to the batch that removes it, and tells all that the batch is
+%% committed as it leaves: otherwise they would wait until they miss it.
 a_successor_that_goes_tells_all_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
     {msg, _, {batch, _, _, _, Items}} = Removal = removal([?SELF], Nodes),
@@ -147,9 +149,9 @@ a_successor_that_goes_tells_all_test() ->
                  lists:sort([To || {send, To, {commit, C, 8}} <- Fx3, C =:= E])),
     ?assertMatch([_], [Left || {left, removed, _} = Left <- Fx3]).
 
-%% The coordinator left by the last batch, and its node is no more. One of the others knows that all
-%% have the batch; the one that stands before it does not, counts the former member, and is never
-%% elected: a third has no vote.
+%% The coordinator left by the last batch, and its node is gone. One of the others knows that all
+%% have the batch. The member that stands for election before it does not know, counts the former
+%% member, and is never elected: a third member has no vote.
 who_knows_that_it_left_leads_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
     Said = #{'n2@t' => [], ?SELF => [{msg, 'n1@t', {commit, ?EPOCH, 8}}], 'n4@t' => []},
@@ -160,7 +162,7 @@ who_knows_that_it_left_leads_test() ->
                                 N <- maps:keys(States)],
     ?assertEqual(?SELF, elected(Events, States)).
 
-%% What happens until one leads, where all that is said arrives.
+%% Runs the members until one leads; all messages arrive.
 elected([{At, N, Event} | Events], States) when At < 60_000 ->
     {Fx, S} = step(At, [Event], map_get(N, States)),
     Said = [{To, Msg} || {send, {addr, To}, Msg} <- Fx] ++ [{To, Msg} || {hello, To, Msg} <- Fx],
@@ -185,8 +187,7 @@ removal(Out, Nodes) ->
 
 step(Now, Events, S) -> sderl_core:step(Now, Events, S).
 
-%% Six seconds without a word from anybody: what of it says that this member left, and what it is
-%% then.
+%% Six seconds without any message: the effects that say that this member left, and its role then.
 ticks(Now, S0) ->
     lists:foldl(fun(I, {Left, S}) ->
         {Fx, S1} = step(Now + I * ?TICK, [tick], S),

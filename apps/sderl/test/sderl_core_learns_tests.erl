@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_learns_tests).
 -moduledoc """
-A member whose table a snapshot is replacing. In a majority group it votes where somebody has all
-that it ever had, and says so to those who ask for it. Its clients hear what the log answered them
+A member whose table a snapshot is replacing. In a majority group it votes if another member has all
+that it ever had, and tells candidates that it is learning. Its clients get the answers of the log
 when it has the rows.
 """.
 -include_lib("eunit/include/eunit.hrl").
@@ -12,9 +12,9 @@ when it has the rows.
 -define(EPOCH, {10_000, 'n1@t'}).
 -define(TICK, 1000).
 
-%% Of three members the coordinator is lost. The other one has acknowledged no more than the log of
-%% which it was to get a snapshot: this member leads where it has that, and only with one that
-%% remembers its promise.
+%% Of three members the coordinator is lost. The learner has acknowledged no more than the log of
+%% which it was to get a snapshot has: this member leads if it has that log, and only with a member
+%% that remembers its promise.
 whose_vote_counts_test() ->
     Led = fun(Num, Standing) ->
         {E, S} = candidate(),
@@ -25,7 +25,7 @@ whose_vote_counts_test() ->
     ?assertEqual(orphan, Led(8, learns)),
     ?assertEqual(orphan, Led(7, partial)).
 
-%% A candidate of an older version knows three standings.
+%% A candidate of an older version knows only three of the votes.
 who_is_told_test() ->
     {_, S} = step(20, [adopt()], follower(true)),
     ?assertEqual([learns], standings(#{learns => true}, S)),
@@ -33,8 +33,7 @@ who_is_told_test() ->
     {_, Empty} = step(20, [adopt()], follower(false)),
     ?assertEqual([partial], standings(#{learns => true}, Empty)).
 
-%% A coordinator that resigns says so. Who learns from it promises another candidate its epoch at
-%% once.
+%% A coordinator that resigns says so. Its learner promises another candidate its epoch at once.
 a_learner_hears_that_its_coordinator_resigned_test() ->
     {_, S} = step(20, [adopt()], follower(true)),
     {_, Left} = step(30, [{msg, 'n1@t', {not_lead, ?EPOCH}}], S),
@@ -43,8 +42,9 @@ a_learner_hears_that_its_coordinator_resigned_test() ->
     {Fx, _} = step(40, [{msg, 'n2@t', Collect}], Left),
     ?assertMatch([_], [Promise || {send, _, {promised, _, _, _, learns} = Promise} <- Fx]).
 
-%% It was let go while it learns, and the coordinator, which has its list in the log, answers it
-%% again: its own rows are still those of before, and its clients would not find what they are told.
+%% The coordinator dropped the member while it was learning, and answers its list, which is in the
+%% log, again. The member's own rows are still the old ones, so its clients would not find the
+%% names.
 a_learner_answers_when_it_has_its_rows_test() ->
     {_, Asks} = step(20, [{op, client, ?REGISTER(name, self())}], follower(true)),
     Answers = {msg, 'n1@t', {answers, ?EPOCH, 1, default}},
@@ -56,8 +56,8 @@ a_learner_answers_when_it_has_its_rows_test() ->
     ?assertEqual([], Replies([adopt(), Answers])),
     ?assertEqual([{client, yes}], Replies([adopt(), Last, Answers])).
 
-%% It was stopped, and set aside before it had the batch with its list. What its coordinator says of
-%% that now is true of a log that this one has not, and it may go on without that.
+%% The member was stopped, and set aside before it had the batch with its list. Its coordinator's
+%% answer is true in a log that the member lacks, and it may go on without that log.
 who_has_given_its_coordinator_up_hears_no_answer_test() ->
     {_, Asks} = step(20, [{op, client, ?REGISTER(name, self())}], follower(true)),
     Replies = fun(Now, Events, S) ->

@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_left_out_tests).
 -moduledoc """
-What a member answers its clients that hears from others that it was removed, while its own
-component has no coordinator. Found by the simulator: the coordinator had died with a batch at some
-members and not at this one, these went on with it, and the client was told `no`.
+What a member answers its clients when it hears from others that it was removed, while its own
+component has no coordinator. Found by the simulator: the coordinator had died while a batch was at
+some members and not at this one; they went on with the batch, and the client was told `no`.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
 -define(NODES, ['n1@t', 'n2@t', 'n3@t']).
 -define(EPOCH, {10_000, 'n1@t'}).
 
-%% What went to the coordinator may be applied: nobody here will ever know, of names and of other
-%% members. That this one is no member is done with the removal. What did not go anywhere is not
-%% applied.
+%% Operations that went to the coordinator may be applied: for names and other members the outcome
+%% is unknown. That this node is no member is certain with the removal. Operations that were not
+%% sent are not applied.
 a_list_that_was_out_has_no_known_outcome_test() ->
     [R, N, D, A, In, Out, Both, Late] = [make_ref() || _ <- lists:seq(1, 8)],
     S0 = follower(),
@@ -36,8 +36,8 @@ a_list_that_was_out_has_no_known_outcome_test() ->
     ?assertEqual(lists:sort([{Open, unknown} || Open <- [R, N, A, In, Out, Both]] ++
                             [{D, {no, not_member}}, {Late, {no, not_member}}]), replies(Fx)).
 
-%% The same where the group was deleted in another component: until others hear of it they have what
-%% stands in the batch.
+%% The same if the group was deleted in another component: until others hear of it they have the
+%% batch.
 a_list_that_was_out_as_the_group_was_deleted_has_no_known_outcome_test() ->
     [R, Late] = [make_ref(), make_ref()],
     {_, S1} = sderl_core:step(20, [{op, R, [x | self()]}], follower()),
@@ -47,7 +47,7 @@ a_list_that_was_out_as_the_group_was_deleted_has_no_known_outcome_test() ->
     ?assertEqual(lists:sort([{R, unknown}, {Late, {no, not_member}}]), replies(Fx)).
 
 %% The batch is here, and the coordinator went before it said that all have it. Once it has said so,
-%% it is known.
+%% the outcome is known.
 a_batch_that_only_this_member_may_have_is_not_answered_test() ->
     [R, D] = [make_ref(), make_ref()],
     Removed = {msg, 'n2@t', {gone, removed, sderl_membership:remove(['n3@t'], 1, membership())}},
@@ -63,7 +63,7 @@ a_batch_that_only_this_member_may_have_is_not_answered_test() ->
         sderl_core:step(50, [{msg, 'n1@t', {commit, ?EPOCH, 8}}, {nodedown, 'n1@t'}, Removed], S2),
     ?assertEqual(lists:sort([{R, yes}, {D, ok}]), replies(FxC)).
 
-%% The log says it where it has the batch that removes this member: what is not in it was not
+%% If the log has the batch that removes this member, operations that are not in the log were not
 %% applied.
 a_removal_that_is_ordered_leaves_nothing_open_test() ->
     R = make_ref(),
@@ -75,7 +75,7 @@ a_removal_that_is_ordered_leaves_nothing_open_test() ->
     ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
     ?assertEqual([{R, {no, not_member}}], replies(Fx)).
 
-%% The list went to a coordinator that others may still follow; then this member led itself, alone,
+%% The list went to a coordinator that others may still follow; then this member coordinated alone,
 %% and heard of its removal.
 what_went_to_another_epoch_stays_open_test() ->
     R = make_ref(),

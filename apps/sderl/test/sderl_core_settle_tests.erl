@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_settle_tests).
 -moduledoc """
-Many clashes that are decided in one batch and settled in another: what these say of each, and how
-long that takes.
+Many clashes that are decided in one batch and settled in another: what the batches say of each, and
+how long that takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/core/sderl_core.hrl").
@@ -41,7 +41,7 @@ settled(Count) ->
     Open = #{Name => {A, B} || {Name, A, B} <- Clashes},
     Decide = [decide(Name, A, B, Keep(Name, A, B)) || {Name, A, B} <- Clashes],
     {Decisions, Micros1} = ordered(Decide, Store, Open),
-    %% Nobody reads anything else than before.
+    %% Reads give what they gave before.
     ?assertEqual([clashes], lists:usort([element(1, Item) || Item <- Decisions])),
     Decided = maps:from_list(lists:append([maps:to_list(Map)
                                            || #clashes{clashes = Map} <- Decisions])),
@@ -85,7 +85,7 @@ ordered(Specials, Store, Clashes) ->
     {Micros, {Items, _, _, _}} = timer:tc(fun() -> sderl_core_decide:batch(?MODULE, Store, S1) end),
     {Items, Micros}.
 
-%% Two resolvers' words on one name: the first counts.
+%% Two resolvers decide about one name: the first decision counts.
 a_name_is_decided_once_test() ->
     {A, B, Store} = clash(),
     Decisions = [decide(x, A, B, Keep) || Keep <- [pid(1), pid(2)]],
@@ -94,8 +94,9 @@ a_name_is_decided_once_test() ->
     ?assertMatch([#clashes{clashes = #{x := {?ROW(x, Kept, _, {{5, _}, _}, _), B, Kept, []}}}],
                  Items).
 
-%% A coordinator hears of a higher one and joins it when its batch has landed. A resolver's word
-%% comes meanwhile, and the higher one goes: this one goes on, and asks no second time.
+%% A coordinator hears of a higher one and joins it when its batch is committed. A resolver's
+%% decision comes meanwhile, and the higher coordinator goes: this one goes on, and does not ask
+%% again.
 a_resolvers_word_counts_while_the_last_batch_is_out_test() ->
     {A, B, _} = clash(),
     #s{d = D} = S0 = state(),
@@ -109,11 +110,11 @@ a_resolvers_word_counts_while_the_last_batch_is_out_test() ->
     #s{fx = Fx, office = Office} = sderl_core_clash:decisions(sderl_core_clash:ask(Again)),
     ?assertEqual([decide(x, A, B, pid(1))], Office#office.changes),
     ?assertEqual([x], [Name || {resolve, Name, _, _} <- Fx]),
-    %% One that gave its office up follows what another decides.
+    %% A member that stopped coordinating takes over what another decides.
     Follows = sderl_core_role:become_follower('n3@t', sderl_core_role:leave_office(Joins)),
     ?assertEqual(Follows, sderl_core_clash:resolved(x, A, B, pid(1), [], Follows)).
 
-%% While one of the homes does not count it would not have the decision that it comes back to.
+%% A home that does not count would come back without the decision.
 a_clash_is_settled_while_both_homes_count_test() ->
     {A, B, Store} = clash(),
     Decided = #{x => {won(A), B, pid(1), []}},
@@ -127,8 +128,8 @@ a_clash_is_settled_while_both_homes_count_test() ->
     Aside = S#s{office = #office{changes = [Settle]}, d = D#d{clashes = Decided, view = View}},
     ?assertMatch({[], _, _, _}, sderl_core_decide:batch(?MODULE, Store, Aside)).
 
-%% The process of one of the two runs on a member that has come to count: it has the name at home
-%% before the clash is settled, and hears of that from its own node.
+%% The process of one of the two rows runs on a member that counts now: that member becomes the home
+%% before the clash is settled, so the process is told by its own node.
 a_loser_whose_own_node_counts_has_its_name_at_home_test() ->
     {A, B, Store} = clash(),
     S = state(),
@@ -143,7 +144,7 @@ a_loser_whose_own_node_counts_has_its_name_at_home_test() ->
     ?assertEqual({node(), B}, {sderl_row:home(AtHome), sderl_row:with_home('n2@t', AtHome)}),
     ?assertMatch([#settle{name = x, losers = [_]}], Settle(AtHome)).
 
-%% The home of the other may have shown the winner's new version, and be gone.
+%% The winner's home may have shown its new version, and be gone.
 a_winner_that_stands_alone_has_its_new_version_test() ->
     {A, B, Store} = clash(),
     [?assertMatch(#settle{name = x, losers = [], row = ?ROW(x, Pid, _, {{5, _}, 7}, _),
@@ -152,11 +153,12 @@ a_winner_that_stands_alone_has_its_new_version_test() ->
      || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}},
                                {'n1@t', pid(2), {A, won(B), pid(2), []}},
                                {'n1@t', pid(2), {won(A), B, pid(2), []}}]],
-    %% Of the loser nothing was shown.
+    %% The loser's version was never shown.
     ?assertMatch(#settle{name = x, losers = [], row = B, effects = []},
                  stands('n1@t', {won(A), B, pid(1), []}, Store)).
 
-%% Ours was replaced while nothing was decided: theirs does not go unheard with the home of that.
+%% Our row was replaced before the decision: theirs is not forgotten when the replaced row's home
+%% goes.
 who_is_beside_a_successor_meets_it_when_the_home_of_its_rival_goes_test() ->
     {A, B, _} = clash(),
     Successor = row(x, pid(3), 'n3@t', 3),
@@ -168,7 +170,7 @@ who_is_beside_a_successor_meets_it_when_the_home_of_its_rival_goes_test() ->
     ?assertEqual([#clashes{clashes = #{x => {Successor, B}}}], Gone('n1@t')),
     ?assertEqual([#settle{name = x, losers = [], row = Successor, effects = []}], Gone('n2@t')).
 
-%% One that is set aside may not have heard of the decision, and go on with the version that it has.
+%% A home that is set aside may not have heard of the decision, and may go on with its old version.
 %% It gets the new one when it counts again.
 a_winner_that_is_aside_keeps_its_version_until_it_counts_test() ->
     {A, B, Store} = clash(),
@@ -186,12 +188,12 @@ a_winner_that_is_aside_keeps_its_version_until_it_counts_test() ->
          Settle = #settle_clash{name = x},
          {[#settle{losers = [], row = New, effects = []}], _} = ordered([Settle], Then, Owed),
          ?assertMatch(?ROW(x, Pid, Home, {{5, _}, 7}, _), New),
-         %% A process that is brought under the name waits so long.
+         %% Another process that is brought under the name waits until then.
          C = row(x, pid(3), 'n3@t', 3),
          Piece = #order_shard{member = 'n3@t', reading = 1, piece = 1, rows = [C], rest = more},
          ?assertMatch({[#shard{rows = []}, #clashes{clashes = #{{third, x, 'n3@t'} := {C, C}}}], _},
                       ordered([Piece], Then, Owed)),
-         %% Should its home leave, too, nothing is left of it.
+         %% If its home leaves, too, nothing is left of the clash.
          {Left, _} = ordered([#change_view{drops = [Home], live = []}], Then, Owed),
          ?assertEqual(#settle{name = x, losers = [], row = none, effects = []}, lists:last(Left))
      end || {Gone, Home, Stands, Clash} <- [{'n2@t', 'n1@t', A, {won(A), B, pid(1), []}},
@@ -203,8 +205,8 @@ stands(Gone, Clash, Store) ->
 
 won(Row) -> sderl_row:with_version({{5, 'n1@t'}, 7}, Row).
 
-%% A member whose shard was kept finds in the snapshot that its process lost, and tells it. Where
-%% the process still stands, or is beside another again, it does not.
+%% A member whose shard was kept finds in the snapshot that its process lost the name, and tells it;
+%% not if the process still has the name, or is in a clash again.
 a_loser_hears_of_what_was_settled_without_its_home_test() ->
     {A, B, _} = clash(),
     Fx = [{exit, pid(1), x}, {exit, pid(2), x}],
@@ -221,14 +223,14 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     #s{d = D1} = S,
     Beside = S#s{d = D1#d{clashes = #{x => {A, B}}}},
     ?assertEqual({[], 0}, Told(sderl_core_clash:caught_up([], Beside))),
-    %% Its row is overwritten before that: should the snapshot end early, nobody would know.
+    %% Its row is overwritten before that: if the snapshot ended early, it would not be known.
     ?assertEqual({Heard, 0}, Told(sderl_core_clash:overwritten([won(A)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([setelement(1, A, y)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
-%% The home of a loser that lives elsewhere may go before it has a link to it. The coordinator sends
-%% the exit, too, once that home has the batch: otherwise it brings the loser back. Unless it comes
-%% back in another life, with nothing.
+%% The home of a loser that lives elsewhere may go before it has a link to the loser. So the
+%% coordinator sends the exit, too, once that home has the batch: without the batch the home brings
+%% the loser back, unless it comes back in a new life, without rows.
 a_loser_outside_is_told_by_the_coordinator_too_test() ->
     {A, B, Store} = clash(),
     #s{d = D} = S0 = state(),
@@ -241,10 +243,10 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     end,
     Exit = {exit, pid(2), kill},
     ?assertEqual([{tell, 'n2@t', Exit}], Then('n1@t', [Exit])),
-    %% Where the two are one, it tells it anyway; a message would be there twice.
+    %% If the coordinator is the home it tells anyway; a message would arrive twice.
     ?assertEqual([], Then('n2@t', [Exit])),
     ?assertEqual([], Then('n1@t', [{send, pid(2), lost}])),
-    %% Of another process no home is known.
+    %% The home of other processes is not known.
     ?assertEqual([], Then('n1@t', [{exit, pid(3), kill}])),
     Lands = fun(View) ->
         Flight = #flight{num = 1, wait = ['n3@t'], then = [{tell, 'n2@t', Exit}]},
@@ -263,11 +265,11 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     end,
     ?assertEqual([[Exit]], Told(Joins('n2@t', -7, Without))),
     ?assertEqual([[Exit]], Told(Joins('n2@t', -7, Joins('n3@t', -8, Without)))),
-    %% It speaks for itself.
+    %% The home speaks for itself.
     ?assertEqual([], Told(Joins('n2@t', -7, Joins('n2@t', 4, Without)))).
 
-%% Another one coordinates when that home is back: whoever has the batch knows. And where the home
-%% counts again after it, that has told.
+%% Another member is coordinator when that home is back: every member that has the batch knows the
+%% exit. If the home counts again after the batch, it has told the loser itself.
 a_loser_outside_is_told_by_another_coordinator_test() ->
     {A, B, _} = clash(),
     #s{d = D} = S0 = state(),
@@ -295,7 +297,7 @@ a_loser_outside_is_told_by_another_coordinator_test() ->
     ?assertEqual([], Joins(Applied([[Settle], []]))),
     ?assertEqual([], Joins(Applied([[Settle], [Gone], [View(Live)]]))).
 
-%% A third process under a name that two clash for meets who has won.
+%% A third process under a name that two clash for clashes with the winner.
 a_third_one_waits_test() ->
     {A, B, Store} = clash(),
     C = row(x, pid(3), 'n3@t', 3),
@@ -306,7 +308,7 @@ a_third_one_waits_test() ->
     ?assertEqual([#shard{member = 'n3@t', is_first = true, rows = [], rest = more},
                   #clashes{clashes = #{Key => {C, C}}}], Brought),
     Beside = #{x => Clash, Key => {C, C}},
-    %% It is not asked about, and goes with its home.
+    %% The resolver is not asked about it, and it goes with its home.
     #s{d = D} = S = state(),
     Decisions = fun sderl_core_clash:decisions/1,
     #s{fx = Asked, office = #office{changes = Waits}} =
@@ -319,12 +321,13 @@ a_third_one_waits_test() ->
     ?assertEqual([#contend{key = Key}], Contends),
     {Met, _} = ordered(Contends, Store, #{Key => {C, C}}),
     ?assertEqual([Over, #clashes{clashes = #{x => {A, C}}}], Met),
-    %% Nobody has the name any more.
+    %% No process has the name any more.
     {Stands, _} = ordered(Contends, {#{}, #{}}, #{Key => {C, C}}),
     ?assertEqual([Over, #settle{name = x, losers = [], row = C, effects = []}], Stands).
 
-%% Ours went, and the home of the other brings that again: it has the name when the clash is
-%% settled, and not before. Otherwise it would come back then to whoever unregistered it meanwhile.
+%% Our row went, and the home of the other one brings that again: its process has the name when the
+%% clash is settled, and not before. Otherwise the name would come back after it was unregistered
+%% meanwhile.
 what_is_beside_comes_back_once_test() ->
     {A, B, _} = clash(),
     Clashes = #{x => {A, B}},
@@ -333,7 +336,7 @@ what_is_beside_comes_back_once_test() ->
     ?assertMatch({[#shard{rows = []}], _}, ordered([Piece], Nothing, Clashes)),
     ?assertMatch({[#settle{name = x, losers = [], row = B, effects = []}], _},
                  ordered([#settle_clash{name = x}], Nothing, #{x => {A, B, pid(1), []}})),
-    %% What registers it again may be, and changes no more until then.
+    %% It can be registered again, and does not change any more until then.
     Again = {#{x => B}, #{pid(2) => x}},
     Answers = fun(Op, Store, Open) ->
         #s{office = Office, d = D} = S = state(),
@@ -349,9 +352,9 @@ what_is_beside_comes_back_once_test() ->
     ?assertEqual(default, Answers(?UNREGISTER(x), Again, #{})).
 
 %% A member was removed and added again, and does not know it: our log has names of its processes at
-%% another home. They go with the last piece of its shard, but for those that are older than it is a
-%% member (since 5) or of an epoch that it has not been in (after 6). What it brings under one of
-%% these names, or for one of these processes, it has.
+%% another home. They go with the last piece of its shard, except names that are older than its
+%% membership (since 5) or of an epoch that it has not been in (after 6). A name that it brings
+%% itself, or another name for one of these processes, counts.
 what_others_kept_of_a_members_names_goes_test() ->
     [Gone, Anew, Old, Later, Moved, New] = [pid('n3@t', N) || N <- lists:seq(1, 6)],
     Kept = fun(Name, Pid, Counter) -> ?ROW(Name, Pid, 'n1@t', {{Counter, 'n1@t'}, 1}, []) end,
@@ -366,7 +369,7 @@ what_others_kept_of_a_members_names_goes_test() ->
     ?assertEqual({[], [{anew, none}, {gone, none}]}, brought([], #{}, Store)),
     ?assertEqual({[Own(anew, New), Own(is, Moved)], [{anew, none}, {gone, none}, {was, none}]},
                  brought([Own(anew, New), Own(is, Moved)], #{}, Store)),
-    %% Of a clash that an earlier piece found, or with what another brought, the other side stands.
+    %% In a clash of an earlier piece, or with another member's row, the other row stays.
     Others = ?ROW(old, Gone, 'n2@t', {{5, 'n2@t'}, 1}, []),
     Found = #{anew => {Kept(anew, Anew, 6), Own(anew, New)}, old => {Kept(old, Old, 4), Others}},
     ?assertEqual({[], [{anew, Own(anew, New)}, {gone, none}, {old, Kept(old, Old, 4)}]},
@@ -388,14 +391,15 @@ brought(Rows, Clashes, Store) ->
     ?assertEqual(length(Others), length(Settled)),
     {lists:sort(Taken), lists:sort(Settled)}.
 
-%% A member brings a name that it keeps for a process of another one. That one is a member since 5
-%% and speaks for itself, but only of what it may have known: not of what was registered, or won a
-%% clash, where it was not.
+%% A member brings a name whose home it is for a process of another member. The other one is a
+%% member since 5 and speaks for itself, but only about epochs that it may know: not about a name
+%% that was registered, or won a clash, in an epoch without it.
 what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
     Row = fun(Counter) -> ?ROW(x, pid('n3@t', 1), 'n2@t', {{Counter, 'n2@t'}, 1}, []) end,
     Taken = fun(Counter, Items) ->
         #s{d = D} = S0 = state(),
-        %% Our log was of the epochs 2, 6 and 10; who brings the name comes from another.
+        %% Our log had the epochs 2, 6 and 10; the member that brings the name comes from another
+        %% log.
         E = {10, 'n1@t'},
         History = [{{6, 'n2@t'}, 9}, {{2, 'n1@t'}, 9}],
         Live = #{'n1@t' => live, 'n3@t' => live},
@@ -408,15 +412,15 @@ what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
         {[#shard{rows = Rows}], _, _, _} = sderl_core_decide:batch(?MODULE, {#{}, #{}}, S),
         Rows =:= [Row(Counter)]
     end,
-    %% It was in no other log: not of 7.
+    %% It was in no other log: not in epoch 7.
     ?assertEqual([true, false, true], [Taken(Counter, []) || Counter <- [4, 6, 7]]),
-    %% It came from one of 8: it may have been in 7, before that.
+    %% It came from a log of epoch 8: it may have been in 7 before that.
     Came = [#shard{member = 'n3@t', is_first = true, rows = [],
                    rest = {{{8, 'n3@t'}, 3}, {5, 1, default}}}],
     ?assertEqual([true, false, false, false, true],
                  [Taken(Counter, Came) || Counter <- [4, 6, 7, 8, 9]]).
 
-%% Who takes a snapshot does not know where the members were before.
+%% A member that takes a snapshot does not know where the members were before.
 a_learner_does_not_know_where_members_came_from_test() ->
     #s{d = D} = S = state(),
     Info = #{
@@ -438,8 +442,7 @@ pid(Node, N) ->
     Text = atom_to_binary(Node),
     binary_to_term(<<131, 88, 119, (byte_size(Text)), Text/binary, N:32, 0:32, 1:32>>).
 
-%% A row that stands in a batch whose next item takes its home away is not in a learner's table
-%% either.
+%% A row of a batch whose next item drops its home is not in a learner's table either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     {A, _, _} = clash(),
     S = state(),
@@ -450,7 +453,7 @@ a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     #s{fx = Fx} = sderl_core_write:apply_items(1, Items, none, Learner),
     ?assertMatch([{put_rows, [A]}, {apply, _, 1, Items, none} | _], lists:reverse(Fx)).
 
-%% Its own home says when a process dies. Another node watched it while the name had its home there.
+%% The present home reports that a process died. Another node watched it while it was the home.
 a_name_at_home_is_removed_by_its_home_alone_test() ->
     Home = node(),
     #s{d = D} = S0 = state(),
@@ -467,8 +470,8 @@ a_name_at_home_is_removed_by_its_home_alone_test() ->
     ?assertEqual([{no, not_its_home}], Answers(AtHome, 'n1@t')),
     ?assertEqual([default, default], [Answers(AtHome, Home), Answers(Outside, 'n1@t')]).
 
-%% A snapshot ended early. In its log our process waits beside one whose row our table may have by
-%% now, or has the name itself: then our table has what it had before.
+%% A snapshot ended early. In its log our process is the second of a clash, and our table may have
+%% the first one's row by now; or our process has the name: then our table is unchanged.
 a_clash_of_a_snapshot_that_ended_early_keeps_our_process_test() ->
     {Ours, Theirs} = {row(x, pid(1), 'n1@t', 1), row(x, pid(2), 'n2@t', 2)},
     Other = row(x, pid(3), 'n3@t', 3),
@@ -496,5 +499,5 @@ state() ->
 
 row(Name, Pid, Home, Seq) -> {Name, Pid, Home, {{1, Home}, Seq}, []}.
 
-%% Pids that nobody runs.
+%% Pids of no process.
 pid(I) -> list_to_pid(lists:concat(["<0.", 1_000_000 + I, ".0>"])).

@@ -2,7 +2,7 @@
 -module(sderl_core_spared_tests).
 -moduledoc """
 Rule 35, in a majority group: a snapshot replaces no table that may be the only other copy of what
-was committed. A member that lacks no more than the last batch is led, from where it stands.
+was committed. A member that lacks at most the last batch is led without a snapshot.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,7 +10,7 @@ was committed. A member that lacks no more than the last batch is led, from wher
 -define(OLD, {10_000, 'n1@t'}).
 -define(NUM, 7).
 
-%% It promised, did not hear that this one leads, and asks to be taken in. It lacks less than all.
+%% The member promised, did not hear that this one leads, and asks to be taken in. It has our log.
 who_did_not_hear_is_led_test() ->
     {Fx1, S1} = sderl_core:step(7000, [{msg, 'n2@t', {join, ?OLD, ?NUM}}], elected()),
     ?assertEqual([], taken(Fx1)),
@@ -19,7 +19,7 @@ who_did_not_hear_is_led_test() ->
     {_, S3} = sderl_core:step(7020, [ack('n2@t', S2)], S2),
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S3))).
 
-%% It promised, and its link was gone before it heard that this one leads.
+%% The member promised, and its link was gone before it heard that this one leads.
 whose_link_was_gone_is_led_test() ->
     S0 = elected(),
     {_, S1} = sderl_core:step(7000, [{nodedown, 'n2@t'}], S0),
@@ -27,11 +27,11 @@ whose_link_was_gone_is_led_test() ->
     {Fx, S2} = sderl_core:step(7010, [hello('n2@t', #{num => ?NUM})], S1),
     ?assertEqual([{lead, 'n2@t'}], taken(Fx)),
     ?assertMatch(#{'n2@t' := live}, view(S2)),
-    %% It counts, and so does what it acknowledges.
+    %% It counts, and so do its acknowledgements.
     {_, S3} = sderl_core:step(7020, [ack('n2@t', S2)], S2),
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S3))).
 
-%% It was away in the election: that it follows is a promise.
+%% The member was away in the election: to follow is a promise.
 who_was_away_is_led_test() ->
     {_, S1} = sderl_core:step(7000, [{nodedown, 'n2@t'}], elected()),
     {Fx, S2} = sderl_core:step(7010, [hello('n1@t', #{num => ?NUM})], S1),
@@ -39,7 +39,7 @@ who_was_away_is_led_test() ->
     {_, S3} = sderl_core:step(7020, [ack('n1@t', S2)], S2),
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S3))).
 
-%% Nobody knows what its log has that ours has not: it keeps that until a majority has ours.
+%% Its log may have batches that ours lacks: it keeps that log until a majority has ours.
 who_lacks_more_waits_for_a_commit_test() ->
     S0 = elected(),
     #{lineage := Epoch} = sderl_core:inspect(S0),
@@ -47,14 +47,14 @@ who_lacks_more_waits_for_a_commit_test() ->
     Joins = {msg, 'n1@t', {join, ?OLD, ?NUM - 2}},
     {Fx1, S1} = sderl_core:step(7000, [Behind, Joins], S0),
     ?assertEqual([], taken(Fx1)),
-    %% Where it stands it says with its hello.
+    %% Its hello says where its log ends.
     ?assertMatch([_], [ok || {hello, 'n1@t', {hello, _, _, _, #{ask := true}}} <- Fx1]),
     {Fx2, S2} = sderl_core:step(7010, [Behind, {msg, 'n1@t', {gap, Epoch, ?NUM - 2}}], S1),
     ?assertEqual([], taken(Fx2)),
     {Fx3, _} = sderl_core:step(7020, [ack('n2@t', S2), Joins], S2),
     ?assertEqual([{adopt, 'n1@t'}], taken(Fx3)).
 
-%% One that is empty, and one that promised and lacks more, have nothing that a majority has not.
+%% An empty member, and one that promised and lacks more, have nothing that a majority lacks.
 who_has_no_copy_learns_at_once_test() ->
     S0 = elected(),
     #{lineage := Epoch} = sderl_core:inspect(S0),
@@ -69,7 +69,7 @@ who_has_no_copy_learns_at_once_test() ->
     {Fx2, _} = sderl_core:step(7000, [hello('n2@t', #{num => ?NUM - 2})], Far),
     ?assertEqual([{adopt, 'n2@t'}], taken(Fx2)).
 
-%% One that has promised a later epoch follows no earlier one.
+%% A member that has promised a later epoch follows no earlier one.
 who_would_not_follow_is_not_led_test() ->
     {_, S} = sderl_core:step(7000, [{nodedown, 'n2@t'}], elected()),
     Later = hello('n1@t', #{num => ?NUM, epoch => {1_000_000, 'n1@t'}}),
@@ -78,8 +78,8 @@ who_would_not_follow_is_not_led_test() ->
 
 %% ---------------------------------------------------------------- the third of three members
 
-%% It leads, with the promise of the second; the first, which led before, is not there. Nothing of
-%% its epoch is committed.
+%% The third member leads, with the promise of the second; the first, which led before, is not
+%% there. No batch of its epoch is committed.
 elected() -> elected({?OLD, ?NUM}).
 
 elected(Position) ->
@@ -111,7 +111,7 @@ follower() ->
     ?assertEqual(follower, sderl_core:role(S)),
     S.
 
-%% Who is led, and who gets a snapshot.
+%% The members that are led, and those that get a snapshot.
 taken(Fx) ->
     [{element(1, Msg), N}
      || {send, {addr, N}, Msg} <- Fx, is_tuple(Msg), lists:member(element(1, Msg), [lead, adopt])].

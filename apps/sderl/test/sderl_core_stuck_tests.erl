@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_stuck_tests).
 -moduledoc """
-Members that waited for what never comes, and learners that missed what a batch did to their own
-rows. Found by the simulator; here the few messages that it takes.
+Members that waited for something that never comes, and learners that missed what a batch did to
+their own rows. Found by the simulator, and reduced here to the few messages that it takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
 -define(NODES, ['n1@t', 'n2@t', 'n3@t', 'n4@t']).
 -define(EPOCH, {10_000, 'n2@t'}).
 
-%% The batch that removes a member reaches it when it follows nobody: it takes no batch then, hears
-%% from another that it is out, and leaves without an acknowledgement.
+%% The batch that removes a member reaches it when it has no coordinator: it takes no batch then,
+%% hears from another member that it is removed, and leaves without an acknowledgement.
 a_removed_member_that_left_is_not_waited_for_test() ->
     Client = make_ref(),
     {S0, Store} = coordinator(),
@@ -23,8 +23,8 @@ a_removed_member_that_left_is_not_waited_for_test() ->
     {Fx, _} = ticks(1000, 6000, S3),
     ?assertEqual([{Client, ok}], replies(Fx)).
 
-%% The coordinator of a snapshot goes before it ends. The only other live member that is left has
-%% been removed, by a batch that did not reach this one: it will not lead.
+%% The coordinator goes before its snapshot ends. The only other live member has been removed, by a
+%% batch that did not reach this one: it will not lead.
 a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     Client = make_ref(),
     View = #{'n1@t' => {{-1000, 'n1@t'}, 0}, 'n2@t' => live, 'n3@t' => live},
@@ -41,8 +41,8 @@ a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     {Fx, _} = sderl_core:propose(12_000, sderl_sim_store, Store, S4),
     ?assertEqual([{Client, yes}], replies(Fx)).
 
-%% The higher coordinator was added where this member has not heard of it. It brings its shard in as
-%% many pieces as that takes: with every tick it began anew.
+%% The higher coordinator was added by a batch that this member has not heard of. The member brings
+%% its shard in as many pieces as it takes. (It began anew with every tick.)
 an_unheard_of_coordinator_is_joined_once_test() ->
     S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
                            inc => 1, now => 0, clock => 1000, mem => membership(), found => true,
@@ -57,12 +57,13 @@ an_unheard_of_coordinator_is_joined_once_test() ->
     {Fx2, S3} = sderl_core:step(1000, [tick, Beat], S2),
     ?assertMatch([_], [E || {send, _, {join, _, _}} = E <- Fx1 ++ Fx2]),
     ?assertEqual(joining, sderl_core:role(S3)),
-    %% One that is silent, and no member as far as this one knows, is waited for no longer.
+    %% It stops waiting for a silent node that is no member as far as it knows.
     {_, S4} = ticks(2000, 4000, S3),
     ?assertEqual(coord, sderl_core:role(S4)).
 
-%% It says hello while this member waits to be taken in, and tells nobody what it hears: those that
-%% take it in do not know of that coordinator. It cannot go to them, and beat here for ever.
+%% A coordinator says hello while this member waits to be taken in by others, and the member does
+%% not pass that on: the others do not know of that coordinator, which could not join them and would
+%% send heartbeats here for ever.
 a_coordinator_that_nobody_else_knows_is_told_of_test() ->
     S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
                            inc => 1, now => 0, clock => 1000, mem => membership(),
@@ -85,12 +86,13 @@ a_coordinator_that_nobody_else_knows_is_told_of_test() ->
     ?assertMatch([{hello, _, _, _, #{ask := true}}], [Asked || {hello, 'n5@t', Asked} <- Fx3]),
     {Fx4, _} = sderl_core:step(40, [Hello], S3),
     ?assertEqual([With], [Mem || {send, To, {mem, Mem}} <- Fx4, To =:= addr('n2@t')]),
-    %% The members are asked nothing.
+    %% The members are not asked.
     {Fx5, _} = sderl_core:step(30, [{msg, 'n3@t', {hb, Own, 1}}], S2),
     ?assertEqual([], [Asked || {hello, 'n3@t', Asked} <- Fx5]).
 
-%% The higher coordinator is removed before it takes anybody in. It answers each question with that,
-%% and who took the answers for a sign of life waited on, beside others that waited for the same.
+%% The higher coordinator is removed before it takes any member in. It answers each question with
+%% that; a member that took the answers for a sign of life waited on, like others that waited for
+%% it.
 a_coordinator_that_has_left_is_not_waited_for_test() ->
     S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
                            inc => 1, now => 0, clock => 1000, mem => membership(), found => true,
@@ -106,9 +108,9 @@ a_coordinator_that_has_left_is_not_waited_for_test() ->
     {_, S3} = sderl_core:step(30, [{msg, 'n2@t', {gone, removed, Without}}], S2),
     ?assertEqual(coord, sderl_core:role(S3)).
 
-%% What a member asked for in the log before comes to its coordinator behind the beginning of its
-%% snapshot. The answer would make it give the coordinator up, which took it for one that learns,
-%% until that took too long. Others are answered.
+%% A list that a member sent in its former log reaches its coordinator after its snapshot has begun.
+%% The answer `not_lead` would make the member give the coordinator up, which would take it for a
+%% learner until that took too long. Other members get that answer.
 a_learner_keeps_its_coordinator_test_() ->
     {S0, _} = coordinator(),
     #{lineage := Epoch} = sderl_core:inspect(S0),
@@ -123,8 +125,8 @@ a_learner_keeps_its_coordinator_test_() ->
      || {Kind, Ask} <- [{"asks", fun(L) -> {req, ?EPOCH, L} end},
                         {"asks as it acknowledges", fun(L) -> {ack, ?EPOCH, 7, L} end}]].
 
-%% Who has no coordinator asks eight of the others with each tick, and each of them within some
-%% ticks, also where ticks come at other times than planned.
+%% A member without a coordinator asks eight of the others with each tick, and each of them within
+%% some ticks, even if ticks come at other times than planned.
 an_orphan_asks_all_test_() ->
     Others = [list_to_atom(lists:concat([n, I, '@t'])) || I <- lists:seq(1, 17)],
     [Lead | Left] = Others,
@@ -150,8 +152,8 @@ asked(Ticks, Every, S0) ->
     end, {[], S0}, lists:seq(1, Ticks)),
     lists:sort(Asked).
 
-%% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one
-%% of them meanwhile stands.
+%% A learner holds its own rows back until the snapshot ends. Changes that a batch makes to one of
+%% them meanwhile count.
 a_batch_changes_rows_that_a_learner_holds_test_() ->
     Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
     Theirs = {x, self(), 'n3@t', {?EPOCH, 1}, []},
@@ -175,7 +177,7 @@ rows_after(Items, Row) ->
     lists:append([Rows || {put_rows, Rows} <- Fx]).
 
 %% A member has brought its shard to another component, with a list that is out under a new number.
-%% That component goes before it takes the member in, and the old log has the list, under its old
+%% That component goes before it takes the member in; and the old log has the list, under its old
 %% number.
 a_list_that_is_decided_twice_is_not_denied_test() ->
     Client = make_ref(),
@@ -201,9 +203,9 @@ a_list_that_is_decided_twice_is_not_denied_test() ->
     ),
     ?assertEqual([{Client, unknown}], replies(Fx)).
 
-%% The last batch of a coordinator that went removes its successor, which has it from another. It
-%% leads all to that batch, and leaves: in what it tells them it has no place, or nobody could
-%% register its processes again.
+%% The last batch of a lost coordinator removes the new one, which has it from another member. It
+%% leads all to that batch, and leaves: the view that it sends has no place for it, as otherwise its
+%% processes could not be registered again.
 a_successor_that_was_removed_has_no_place_test() ->
     Removed = sderl_membership:remove(['n1@t'], 1, membership()),
     {Fx1, S1} = sderl_core:step(20, [{nodedown, 'n2@t'}], follower()),
@@ -213,8 +215,8 @@ a_successor_that_was_removed_has_no_place_test() ->
     [#{view := View}] = lists:usort([Info || {send, _, {lead, _, _, _, Info}} <- Fx2]),
     ?assertEqual(['n3@t', 'n4@t'], lists:sort(maps:keys(View))).
 
-%% A coordinator that comes to its messages once in some seconds finds the answers to its question
-%% among them, and that it was late again: others may coordinate since they gave these.
+%% A coordinator that runs only once in some seconds finds the answers to its question among its
+%% messages, and that it was late again: since these answers others may have become coordinators.
 answers_from_before_it_was_late_again_say_nothing_test() ->
     Client = make_ref(),
     {S0, Store} = coordinator(),
@@ -231,9 +233,9 @@ answers_from_before_it_was_late_again_say_nothing_test() ->
     {Fx4, _} = sderl_core:step(8010, States, S4),
     ?assertEqual([{Client, yes}], replies(Fx4)).
 
-%% A coordinator that was stopped is told that it is followed, just before it is given up, and waits
-%% for another answer that does not come. The promise of a higher epoch that it hears of meanwhile
-%% is asked about before it goes on.
+%% A coordinator that was stopped is told by a member that it follows, just before the member gives
+%% it up, and waits for another answer that does not come. Meanwhile it hears of the promise of a
+%% higher epoch, and asks about that before it goes on.
 a_coordinator_that_was_stopped_goes_on_if_nobody_else_leads_test() ->
     {S0, Store} = coordinator(),
     #{lineage := {Counter, _} = Epoch} = sderl_core:inspect(S0),
@@ -246,8 +248,8 @@ a_coordinator_that_was_stopped_goes_on_if_nobody_else_leads_test() ->
     ?assertMatch([_ | _], [E || {send, _, {collect, E, _, _}} <- Fx, E > {Counter + 1, 'n3@t'}]),
     ?assertMatch({[], _}, sderl_core:propose(9000, sderl_sim_store, Store, S3)).
 
-%% A list waits at the coordinator, whose member gives it up and sends another when it is aside.
-%% That one is ordered when it counts again, and the former one not in its place.
+%% A list waits at the coordinator. Its member gives it up, and sends another one when it is set
+%% aside. That one is ordered when the member counts again, and not the former one.
 the_last_list_of_a_member_that_was_aside_is_ordered_test() ->
     {S0, Store0} = coordinator(),
     #{lineage := Epoch} = sderl_core:inspect(S0),
@@ -264,7 +266,7 @@ the_last_list_of_a_member_that_was_aside_is_ordered_test() ->
     {Items, _, _} = committed(['n3@t', 'n4@t'], S5, Store3),
     ?assertMatch([{seg, 'n4@t', 1000, 12, _, _}], Items).
 
-%% The next batch, which these have.
+%% The next batch, which these members have acknowledged.
 committed(Followers, S0, Store0) ->
     {Fx, S1} = sderl_core:propose(25, sderl_sim_store, Store0, S0),
     [{Epoch, Num, Items, Index}] = [{E, N, I, X} || {apply, E, N, I, X} <- Fx],
@@ -277,7 +279,7 @@ lists(Fx) ->
 
 %% ---------------------------------------------------------------- a member of four
 
-%% The first member coordinates the third and the fourth: the second went.
+%% The first member is the coordinator of the third and the fourth; the second went.
 coordinator() ->
     {Fx, S1} = sderl_core:step(15, [{nodedown, 'n2@t'}], follower()),
     [{Epoch, Lineage}] = lists:usort([{E, L} || {send, _, {collect, E, L, _}} <- Fx]),
@@ -293,10 +295,10 @@ coordinator() ->
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S5))),
     {S5, Store1}.
 
-%% The coordinator is stopped while a removal of the first member's name is out, and the third goes
-%% on with it. The first one, which lacks that batch, brings its shard there, with the name. Before
-%% the snapshot comes, the coordinator goes on, hands it the batch, and answers its client that the
-%% name is gone.
+%% The coordinator is stopped while a batch with the removal of the first member's name is out, and
+%% the third member goes on with it. The first one, which lacks that batch, brings its shard there,
+%% with the name. Before the snapshot comes, the old coordinator goes on, sends it the batch, and
+%% answers the client that the name is gone.
 what_was_removed_after_it_was_brought_is_brought_anew_test() ->
     Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
     Higher = {20_000, 'n3@t'},
@@ -318,9 +320,9 @@ what_was_removed_after_it_was_brought_is_brought_anew_test() ->
     {Fx4, _} = sderl_core:step(7040, [{msg, 'n3@t', {adopt, Higher, 8, Theirs}}], S4),
     ?assertEqual([], [Begun || {sync_begin, _, _} = Begun <- Fx4]).
 
-%% The others answer a candidate that they are of a higher log, and follow nobody. It waits for
-%% their coordinator as long as any minority does, and as long again where it has followed one
-%% meanwhile.
+%% The others answer a candidate that they have a higher log, and no coordinator. The candidate
+%% waits for their coordinator as long as any minority does, and as long again if it has followed
+%% one meanwhile.
 a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
     {_, S1} = ticks(1000, 6000, follower()),
     {At, S2} = stood_back(7000, S1),
@@ -342,9 +344,9 @@ a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
     {LedAgain, _} = leads(Again, S5),
     ?assertEqual(Waited, LedAgain - Again).
 
-%% The link to a member broke and is there again, and nobody says hello over it: its node is another
-%% life, which may have no part in this group. A new coordinator lets it go like one without a link,
-%% and keeps the names of one that is only silent.
+%% The link to a member broke and is back without a hello: its node has a new life, which may not be
+%% in this group. A new coordinator drops it like a member without a link, and keeps the names of
+%% one that is only silent.
 whose_link_broke_and_is_mute_since_is_let_go_test() ->
     Lost = [{nodedown, 'n2@t'}],
     ?assertEqual(['n1@t', 'n3@t', 'n4@t'], led_with(Lost)),
@@ -352,7 +354,7 @@ whose_link_broke_and_is_mute_since_is_let_go_test() ->
     ?assertEqual(['n1@t', 'n3@t'], led_with(Back)),
     ?assertEqual(['n1@t', 'n3@t', 'n4@t'], led_with(Back ++ [hello('n4@t', undefined)])).
 
-%% Who has a place with the first member when it leads, where the third alone answers it.
+%% The members in the view of the first member when it leads and only the third answers it.
 led_with(Events) ->
     S0 = joined_by_third(20, Events, follower()),
     S = lists:foldl(fun(Now, X) -> joined_by_third(Now, [tick], X) end, S0,
