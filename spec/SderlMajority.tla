@@ -27,30 +27,30 @@ CONSTANTS
     MaxBoot,          \* how often a node comes back empty
     Tolerated,        \* only where those who still vote are a majority
     Files,            \* nodes whose file knows the highest epoch that they promised
-    Leads,            \* who may lead at the start; {None}: nobody that lives
+    Leads,            \* who may lead at the start; {None}: no living node
     Stands,           \* who may stand for election
     Boots,            \* who may come back empty
     Same,             \* nodes that may be exchanged for each other
-    Fault             \* rules that are not kept
+    Fault             \* rules that are left out: a set of names
 
 VARIABLES
     epoch,            \* of each node: the highest epoch promised
     log,              \* of each node: [lineage, num], or Empty
-    learns,           \* whose table a snapshot is replacing: it will be that of its log
-    votes,            \* of each node: Votes, or NotYet, or from which batch on it is live: it votes when it knows that to be committed
+    learns,           \* members whose table a snapshot is replacing: it will be that of their log
+    votes,            \* of each node: Votes, NotYet, or the batch by which it is live: it votes when it knows that this is committed
     former,           \* of each node: the epochs that had been taken when its present life began
     owner,            \* of each epoch: who took it
     was,              \* of each epoch: what its owner had promised before
     promised,         \* promised[e][n]: NoPromise, or the log that n had when it promised e, and its standing
     led,              \* led[e]: what the coordinator of e has ordered, or NoLed
     began,            \* began[e]: the log that the coordinator of e began with, which is that of another epoch
-    joined,           \* joined[e]: who was so near to its log that the takeover brings it there
-    counting,         \* counting[e]: whose promise made the coordinator of e one
+    joined,           \* joined[e]: members so near to its log that the takeover brings them there
+    counting,         \* counting[e]: members whose promises elected the coordinator of e
     newcomers,        \* newcomers[e][n]: Counts, or the first batch that has to be committed without it
     acked,            \* acked[e][n]: how much of it n has acknowledged
-    committed,        \* in which epochs what logs were answered
-    forgotten,        \* those of them that nobody had any more when all began anew
-    left,             \* who was removed, knows it, and has ended
+    committed,        \* the logs that were answered, with their epochs
+    forgotten,        \* those of them that no member had any more when all began anew
+    left,             \* members that were removed, know it, and have ended
     spent
 
 vars == <<epoch, log, learns, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
@@ -72,7 +72,7 @@ Change(S, between) ==
 Entries(l) == IF l.lineage = 0 THEN <<>> ELSE SubSeq(led[l.lineage], 1, l.num)
 Prefix(a, b) == Len(a) <= Len(b) /\ SubSeq(b, 1, Len(a)) = a
 
-\* What a majority is needed of, for one who has these entries.
+\* The memberships of which a majority is needed, for a member that has these entries.
 Membership(entries) ==
     LET at == {i \in 1..Len(entries) : entries[i].t = "members"}
     IN  IF at = {} THEN First ELSE entries[CHOOSE i \in at : \A j \in at : j <= i].members
@@ -87,14 +87,15 @@ Before(entries) ==
 Members(entries) == Membership(entries) \union (IF HasBefore(entries) THEN Before(entries) ELSE {})
 
 Majority(S, members) == 2 * Cardinality(S \intersect members) > Cardinality(members)
-\* Who was removed by this batch and has ended agreed to it, as who acknowledged it.
+\* A member that was removed by this batch and has ended agreed to it, like one that acknowledged it.
 Ended(entries) == IF "any_leave" \in Fault THEN left ELSE {n \in left : Entries(log[n]) = entries}
 Agrees(S, entries) == HasBefore(entries) => Majority(S \union Ended(entries), Before(entries))
-\* Who went with members that are none here knows more: it is missing.  So is who was added again since.
+\* A member that left by a membership with members that ours lacks knows more, and counts as missing; so does
+\* one that was added again since.
 Gone(entries) ==
     {n \in left : LET by == Entries(log[n])
                   IN  Membership(by) \subseteq Members(entries) /\ ~(Prefix(by, entries) /\ n \in Membership(entries))}
-\* Those that count, or all that have not left.
+\* The members that count, or all that have not left.
 Decides(S, agreed, entries) ==
     /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union Gone(entries)) = {}
     /\ \/ Agrees(S \union agreed, entries)
@@ -107,8 +108,8 @@ All(J, entries) ==
 \* Which log contains the other: that of the later epoch, then the longer one.
 AtLeast(a, b) == a.lineage > b.lineage \/ (a.lineage = b.lineage /\ a.num >= b.num)
 
-\* Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that
-\* came after it brought none.
+\* Whether, at this number, the logs of two epochs are the same but for the last batch: no batch was
+\* ordered in the epochs after the first.
 RECURSIVE IsOfLog(_, _, _)
 IsOfLog(lineage, other, num) ==
     \/ lineage = other
@@ -138,7 +139,7 @@ Init ==
 
 -----------------------------------------------------------------------------
 Here(n) == n \notin left
-\* A candidate still collects: it has not promised another, and not given up.  (Time is here: after
+\* A candidate still collects: it has not promised another, and not given up.  (This is where time counts: after
 \* `aside_ms` and a tick `finish` gives it up.)
 Collects(e) ==
     LET n == owner[e] IN n # None /\ led[e] = NoLed /\ epoch[n] = e /\ e \notin former[n] /\ Here(n)
@@ -153,8 +154,8 @@ Standing(n) ==
                       ELSE IF log[n].num >= votes[n] THEN "live" ELSE "whole"]
 IsWhole(promise) == promise.standing \in {"votes", "live", "whole"}
 
-\* Who promised as one that votes: also who has not heard that the batch is committed by which it counts,
-\* where another has the next one; and who is taking a snapshot, where somebody has a whole table of a log
+\* The promises that count as votes: also of a member that has not heard that the batch by which it counts is
+\* committed, if another member has the next one; and of a learner, if some member has a whole table of a log
 \* that goes as far.
 Voters(e, J) ==
     {m \in J :
@@ -165,7 +166,7 @@ Voters(e, J) ==
            /\ \/ "learners_vote" \in Fault
               \/ \E x \in J : IsWhole(promised[e][x]) /\ AtLeast(promised[e][x], promised[e][m])}
 
-\* What is left of a log of which no table is whole: the members, as they came with the snapshot.
+\* What is left of a log without a whole table: the membership, as it came with the snapshot.
 Blank(entries) == [i \in 1..Len(entries) |-> IF entries[i].t = "members" THEN entries[i] ELSE Write(None)]
 
 \* A member asks for a higher epoch.
@@ -179,14 +180,14 @@ Candidate(n) ==
         /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
     /\ UNCHANGED <<log, learns, votes, former, led, began, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
 
-\* It gives that up: nobody else was told of this promise of its own.
+\* It gives up: no other member was told of this promise of its own.
 Withdraw(n) ==
     LET e == epoch[n]
     IN  /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
         /\ epoch' = [epoch EXCEPT ![n] = was[e]]
         /\ UNCHANGED <<log, learns, votes, former, owner, was, spent, facts>>
 
-\* A member promises.  What a candidate sent to a former life of a node its present one does not get.
+\* A member promises.  A node does not get what a candidate sent to its former life.
 Promise(n, e) ==
     /\ Here(n) /\ owner[e] \notin {None, n} /\ e > epoch[n] /\ e \notin former[n]
     /\ epoch' = [epoch EXCEPT ![n] = e]
@@ -194,8 +195,8 @@ Promise(n, e) ==
     /\ UNCHANGED <<log, learns, votes, former, owner, was, led, began, joined, counting, newcomers, acked, committed, forgotten,
                    left, spent>>
 
-\* The candidate has promises enough, and the longest log among them, or lacks its last batch.  (Where
-\* another has more, it hands over: here the other is a candidate itself.)
+\* The candidate has promises enough, and the longest log among them, or lacks its last batch.  (In the
+\* code it hands over to a member that has more: here that one is a candidate itself.)
 Finish(n) ==
     LET e == epoch[n] IN
     /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
@@ -230,7 +231,7 @@ Finish(n) ==
             /\ began' = [began EXCEPT ![e] = [lineage |-> most.lineage, num |-> Len(log1)]]
             /\ joined' = [joined EXCEPT ![e] = {m \in J \ {n} : near(m)}]
             /\ counting' = [counting EXCEPT ![e] = IF all THEN J ELSE V]
-            \* (Who is removed by the last batch is asked for its acknowledgement, too: `tell_removed`.)
+            \* (A member that the last batch removes is asked for its acknowledgement, too: `tell_removed`.)
             /\ acked' = [acked EXCEPT ![e] = [m \in Node |-> IF m = n \/ counted(m) THEN Len(log1) ELSE -1]]
             /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Len(log1)]
             /\ forgotten' = IF ~all \/ most_vote(log1) THEN forgotten
@@ -239,7 +240,7 @@ Finish(n) ==
             /\ UNCHANGED <<epoch, former, owner, was, promised, newcomers, committed, left, spent>>
 
 -----------------------------------------------------------------------------
-\* (One that stops leading, or dies, just takes no step any more.)
+\* (A coordinator that stops leading, or dies, takes no further step.)
 Leader(n) ==
     /\ Here(n) /\ epoch[n] \in Epoch /\ owner[epoch[n]] = n /\ epoch[n] \notin former[n]
     /\ led[epoch[n]] # NoLed /\ log[n].lineage = epoch[n]
@@ -250,7 +251,7 @@ Propose(n) ==
     LET e == epoch[n]
     IN  /\ Leader(n) /\ Landed(e) /\ Len(led[e]) < MaxNum
         /\ \E entry \in {Write(n)} \union {Change(S, B) : S \in Changes, B \in {Membership(led[e])} \union Changes} :
-            \* (`keeps_majority`: those that are live, and so have the last batch, are one of the new membership, too.)
+            \* (`keeps_majority`: the live members, which have the last batch, are a majority of the new membership, too.)
             /\ entry.t = "members" =>
                 /\ spent.change < MaxChange /\ entry.members # Membership(led[e])
                 /\ Majority({m \in Node : acked[e][m] = Len(led[e])}, entry.members)
@@ -269,8 +270,8 @@ Near(n, e) ==
     /\ IsOfLog(log[n].lineage, began[e].lineage, began[e].num)
     /\ log[n].num <= began[e].num /\ log[n].num + 1 >= began[e].num
 
-\* The takeover brings who promised to the log that the epoch begins with; so it does, later, who did not
-\* hear of it, or was away in the election: that it follows is a promise.
+\* The takeover brings the members that promised to the log that the epoch begins with, and later those that
+\* did not hear of it, or were away in the election: to follow is to promise.
 Lead(n, e) ==
     /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ e >= epoch[n]
     /\ \/ n \in joined[e] /\ e = epoch[n]
@@ -296,15 +297,15 @@ MayJoin(n, e) ==
     \/ epoch[n] = e /\ n \in counting[e]
     \/ \A x \in former[n] : ~Collects(x)
 
-\* Who may have the only other copy of what was committed keeps it until a majority has a batch of this
-\* epoch (rule 35).
+\* A member that may have the only other copy of what was committed keeps it until a majority has a batch of
+\* this epoch (rule 35).
 Spares(n, e) == \/ log[n] = Empty
                 \/ \E a \in committed : a.epoch = e
                 \/ n \in counting[e] /\ e \notin former[n] /\ ~Near(n, e)
 
-\* A coordinator takes a member in: a snapshot replaces its table.  Where the last batch removes it, it is
-\* taken in only if it counts: that batch may need it.  An empty one does not count until a batch is committed
-\* without it, but where its promise of this epoch did.
+\* A coordinator takes a member in: a snapshot replaces its table.  A member that the last batch removes is
+\* taken in only if it counts, because that batch may need it.  An empty one does not count until a batch is
+\* committed without it, unless its promise of this epoch counted.
 Adopt(n, e) ==
     LET counts == n \in counting[e] /\ e \notin former[n]
     IN  /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ Leader(owner[e]) /\ epoch[owner[e]] = e
@@ -321,7 +322,7 @@ Adopt(n, e) ==
         /\ UNCHANGED <<votes, former, owner, was, promised, led, began, joined, counting, acked, committed, forgotten, left,
                        spent>>
 
-\* It has all of the snapshot, and is live from the next batch on.  (Also where who sent it leads no more.)
+\* It has the whole snapshot, and is live from the next batch on.  (Also if its sender does not lead any more.)
 Synced(n, e) ==
     LET at == Len(led[e]) + 1
     IN  /\ Here(n) /\ n \in learns /\ epoch[n] = e /\ log[n].lineage = e
@@ -333,8 +334,8 @@ Synced(n, e) ==
         /\ UNCHANGED <<epoch, log, former, owner, was, promised, led, began, joined, counting, committed, forgotten, left,
                        spent>>
 
-\* Those that count have the batch, and are a majority.  Who counts is left open until then: the others
-\* are set aside.
+\* The members that count have the batch, and are a majority.  Which members count is left open until then: the
+\* others are set aside.
 Commit(n) ==
     LET e == epoch[n]
         had == {m \in Node : acked[e][m] = Len(led[e]) /\ newcomers[e][m] = Counts}
@@ -353,9 +354,9 @@ Confirmed(n) ==
     /\ UNCHANGED <<epoch, log, learns, former, owner, was, spent, facts>>
 
 \* A removed member that has the batch by which it goes ends, and has no say any more.  That may be before
-\* the batch is committed, where nobody is left to say so; but not where it has promised another epoch: that one
-\* may begin without the batch, and the word that it has left would let the batch be committed.  Nor where its vote
-\* does not count: its former life may have promised one.
+\* the batch is committed, if no member is left to tell it so; but not if it has promised another epoch: that one
+\* may begin without the batch, while others commit the batch because the member has left.  Nor if its vote does
+\* not count: its former life may have promised an epoch.
 Leave(n) ==
     /\ Here(n) /\ n \notin learns /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
     /\ \/ /\ epoch[n] = log[n].lineage \/ "leaves_promised" \in Fault
@@ -365,8 +366,8 @@ Leave(n) ==
     /\ UNCHANGED <<epoch, log, learns, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
                    forgotten, spent>>
 
-\* A member that nobody leads hears from one that it is out: of one that its table has as live, or of a later
-\* log, or where its own table is none.  It goes with the membership that it is told.
+\* A member without a coordinator hears that it is removed: from a member that its table has as live, or from one
+\* of a later log, or from any if its own table is empty.  It leaves by the membership that it is told.
 LeaveTold(n, m) ==
     LET told == Entries(log[m])
         at == {i \in 1..Len(told) : told[i].t = "members"}
@@ -382,7 +383,7 @@ LeaveTold(n, m) ==
         /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked,
                        committed, forgotten, spent>>
 
-\* Of some members: who votes, and knows the log or somebody who does.
+\* Of some members: those that vote, and have the log or know a member that has.
 Remembers(x, S) ==
     /\ Here(x) /\ votes[x] = Votes
     /\ x \in learns => \E y \in S : Here(y) /\ y \notin learns /\ AtLeast(log[y], log[x])
@@ -411,30 +412,30 @@ Spec == Init /\ [][Next]_vars
 -----------------------------------------------------------------------------
 Answered == committed \ forgotten
 
-\* What was answered is in one order everywhere, whatever is cut.
+\* Answered batches are in one order everywhere, whatever links are cut.
 OneOrder == \A a, b \in Answered : Prefix(a.log, b.log) \/ Prefix(b.log, a.log)
 
-\* And is never lost: every later epoch begins with it.  Where a majority came back empty: with all that any
+\* And are never lost: every later epoch begins with them.  After a majority came back empty: with all that any
 \* member still had.
 NothingLost ==
     \A a \in Answered : \A e \in Epoch : (e > a.epoch /\ led[e] # NoLed) => Prefix(a.log, led[e])
 
-\* As long as those who remember it are a majority, nothing has to be forgotten.
+\* As long as the members that remember are a majority, nothing has to be forgotten.
 NothingForgotten == Tolerated => forgotten = {}
 
-\* While nobody has lost its memory, each answered log is on two members (of three), so that any one may.
+\* While no member has lost its memory, each answered log is on two members (of three), so that any one may lose it.
 OnTwo ==
     spent.boot = 0 =>
         \A a \in Answered : Cardinality({n \in Node \ learns : Prefix(a.log, Entries(log[n]))}) >= 2
 
-\* So a name that the first of its writers has is answered `yes` to nobody else, in any component.
+\* So if the first of a name's writers was answered `yes`, no other one is, in any component.
 Winner(l) ==
     LET W == {i \in 1..Len(l) : l[i].t = "write"}
     IN  IF W = {} THEN None ELSE l[CHOOSE i \in W : \A j \in W : i <= j].by
 OneWinner == Cardinality({Winner(a.log) : a \in Answered} \ {None}) <= 1
 
-\* A constraint of single models: nobody stands before the first batch is out, which is a change of the
-\* membership, and epochs are taken one after the other.
+\* A constraint of some models: no member stands before the first batch, a change of the membership, is out,
+\* and epochs are taken one after the other.
 BatchFirst ==
     /\ led[1] # <<>> => led[1][1].t = "members"
     /\ led[1] = <<>> => \A e \in Epoch : e > 1 => owner[e] = None
@@ -442,8 +443,8 @@ BatchFirst ==
 
 Symmetry == Permutations(Same)
 
-\* What no step and no property depends on any more is not told apart: the promises to one that stands no
-\* more, and what a coordinator knew that leads no more.  (Who stood in vain may go on leading here.)
+\* States that differ only in what no step and no property depends on count as one: promises to a candidate that
+\* has given up, and what a former coordinator knew.  (A member that stood in vain may go on leading here.)
 MayLead(e) ==
     LET n == owner[e]
     IN  /\ n # None /\ Here(n) /\ led[e] # NoLed /\ log[n].lineage = e /\ e \notin former[n]

@@ -18,7 +18,7 @@ Covered(s, m, lineage, num) ==
     \/ "covers_all" \in Fault /\ IsAside(s.live[m])
     \/ Covers(s.live[m], s.lineage, s.history, lineage, num)
 
-\* It takes the snapshot, or brings its shard first.
+\* The member takes the snapshot, or brings its shard first.
 JoinTakenIn(w, n, m, msg) ==
     LET w1 == [w EXCEPT !.st[n] = Forgotten(Demote(@, {m}), m)]
         s == w1.st[n]
@@ -26,8 +26,8 @@ JoinTakenIn(w, n, m, msg) ==
               ELSE Send([w1 EXCEPT !.st[n].syncs = @ \ {m}], n, m, [t |-> "bring", epoch |-> s.lineage, piece |-> 1])
     IN  Landed(w2, n)
 
-\* A piece of a shard.  The first one replaces all rows that our log had for that home, the last one
-\* says of when the shard is.  A name that is held by another process is a clash.
+\* A piece of a shard.  The first one replaces all rows that our log had for that home, the last one has
+\* the position of the shard.  A name that is held by another process is a clash.
 ShardOrdered(s, item, e) ==
     LET m == item.member
         first(S) == IF S = {} THEN 0 ELSE CHOOSE r \in S : \A q \in S : r <= q
@@ -47,7 +47,7 @@ ShardOrdered(s, item, e) ==
                   !.view[m] = place,
                   !.live[m] = IF s.live[m] = Live THEN Live ELSE place]
 
-\* The winner of a clash gets a token above both; who lost is kept until its home has told it.
+\* The winner of a clash gets a token above both; the loser is kept until its home has told it.
 SettleOrdered(s, num, item, e) ==
     LET x == item.name
         all == {s.table[x]} \union s.clashes[x]
@@ -68,7 +68,7 @@ MergeItemLanded(w, n) ==
     LET s == w.st[n]
         i == s.last.item
         piece == [t |-> "bring", epoch |-> s.lineage, piece |-> 2]
-        \* Effects that this process alone knows.
+        \* Effects that only this process knows.
         told == {Home(o) : o \in s.memory}
     IN  CASE i.t = "shard" /\ s.live[i.member] # Out ->
                 IF i.last THEN Adopt(w, n, i.member) ELSE Send(w, n, i.member, piece)
@@ -89,7 +89,7 @@ Done(n, o) ==
     /\ st[st[n].lead].role = "coord" /\ st[st[n].lead].lineage = st[n].lineage
     /\ [t |-> "done", op |-> o] \notin st[st[n].lead].specials
     /\ o \in st[st[n].lead].effects
-    \* By the home's own list; in one step here.
+    \* In the code by the home's own list; here in one step.
     /\ Becomes([World EXCEPT !.st[st[n].lead].specials = @ \union {[t |-> "done", op |-> o]}])
     /\ UNCHANGED <<up, spent>>
 
@@ -100,8 +100,8 @@ DoneHere(n, o) ==
     /\ UNCHANGED <<up, spent>>
 
 \* The resolver has decided: here for the registration that was asked for first.  The homes of both
-\* rows must be live: otherwise a shard would change that its member does not know of, and that it
-\* brings as it was if it goes on with another epoch, with the old token.
+\* rows must be live: otherwise a shard would change without its member, which would bring it as it was,
+\* with the old token, if it goes on with another epoch.
 Resolve(n, x) ==
     LET s == st[n]
         all == {s.table[x]} \union s.clashes[x]
@@ -118,13 +118,13 @@ Resolve(n, x) ==
 -----------------------------------------------------------------------------
 (* Members without a component.                                            *)
 
-\* Whoever it sees follows a coordinator that it does not see, or nobody is there: it goes on alone,
+\* All members that it sees follow a coordinator that it does not see, or it sees none: it goes on alone,
 \* without all others.
 Secede(n) ==
     LET s == st[n]
         view == [m \in Node |-> IF m = n THEN Live ELSE Out]
     IN  /\ s.alive /\ s.role = "orphan"
-        \* (Whose death is noticed long before anybody goes on alone.)
+        \* (Its death is noticed long before a member goes on alone.)
         /\ \A m \in s.seen : st[m].role = "follower" /\ st[m].lead \notin s.seen \union {n} /\ st[st[m].lead].alive
         /\ \E e \in Epoch :
             /\ e > s.epoch /\ owner[e] = None
@@ -190,18 +190,18 @@ KeptOrTold ==
                    \/ o \in st[h].told \/ o \in st[h].effects
                    \/ \E c \in Node : o \in st[c].memory
 
-\* What has been settled is told once: a registration that stands was told nothing.
+\* Only losers are told: a registration that stands was told nothing.
 ToldHasLost ==
     \A n \in Node : \A o \in st[n].told : ops[o].gone
 
-\* A component has no name twice, and rows of those only whom its view has.
+\* A component has no name twice, and only rows of members in its view.
 RowsHaveHomes ==
     \A n \in Node : \A x \in Name :
         LET s == st[n]
         IN  (s.alive /\ s.role = "coord" /\ ~s.flight) =>
                 \A r \in ({s.table[x]} \union s.clashes[x]) \ {0} : s.live[Home(r)] # Out \/ Dirty(s)
 
-\* The copy of a member's shard that its coordinator holds as covered is the member's own.
+\* A copy of a member's shard that counts as covered is equal to the member's own.
 FrozenIsOwn ==
     \A c, m \in Node :
         (/\ st[c].alive /\ st[c].role = "coord" /\ st[m].alive /\ st[m].lineage > 0

@@ -23,9 +23,9 @@ CONSTANTS
     MaxCrash,         \* processes that die, and their successors
     Pieces,           \* messages that a shard comes in: 1 or 2
     MaxBreak,         \* links that break
-    MaxSilence,       \* limits that expire although the other side lives
+    MaxSilence,       \* time limits that expire although the other side lives
     SilenceRule,      \* "committed": what is specified; "live", "none": see Quorum
-    Fault,            \* rules that are not kept: a set of names
+    Fault,            \* rules that are left out: a set of names
     \* What merges add (module SderlMerge); here nothing.
     ItemOrdered(_, _, _, _),  \* what else a batch changes in a member
     ItemLanded(_, _),         \* what a coordinator does when its batch is committed
@@ -100,16 +100,16 @@ StartOf(n, lead) ==
      decided |-> {},                        \* answers to relayed operations, kept for askers
      answers |-> {},                        \* answers to relayed operations that our table is not up to
      \* of a coordinator
-     live |-> [m \in Node |-> Live],        \* the view that its next batch brings
+     live |-> [m \in Node |-> Live],        \* the view of its next batch
      flight |-> FALSE, wait |-> {},         \* whether its last batch is out, and who lacks it
      reqs |-> {}, syncs |-> {},             \* operations to decide; members that get a snapshot
      held |-> [m \in Node |-> 0],           \* those of members that are aside
      specials |-> {},                       \* what a merge has to order
-     memory |-> {},                         \* (a fault: losers to be told that only this process knows)
+     memory |-> {},                         \* (planted: losers that only this process knows)
      \* of a candidate
-     joined |-> <<>>,                       \* who promised, with position and last batch
+     joined |-> <<>>,                       \* members that promised, with position and last batch
      agreed |-> FALSE,                      \* the coordinator itself wants it
-     was |-> 0]                             \* the epoch before, should it come to nothing
+     was |-> 0]                             \* the epoch before, if it fails
 
 Dead(s) == [Volatile(s) EXCEPT !.alive = FALSE, !.committed = 0, !.token = [x \in Name |-> <<0, 0>>],
     !.clashes = [x \in Name |-> {}], !.effects = {}, !.told = {}, !.epoch = 0, !.lineage = 0, !.num = 0, !.seen = {},
@@ -134,7 +134,7 @@ Init ==
 World == [st |-> st, net |-> net, ops |-> ops, owner |-> owner]
 Becomes(w) == st' = w.st /\ net' = w.net /\ ops' = w.ops /\ owner' = w.owner
 
-\* Messages go over links that exist, and to nobody else.
+\* Messages go over existing links only.
 SendAll(w, a, S, m) ==
     [w EXCEPT !.net[a] =
         [b \in Node |-> IF b \in S /\ {a, b} \in up THEN Append(@[b], m) ELSE @[b]]]
@@ -176,7 +176,7 @@ Applied(s, num, b) ==
     IN  IF b = NoBatch THEN [s EXCEPT !.num = num]
         ELSE IF b.item = NoItem THEN s1 ELSE ItemOrdered(s1, num, b.item, s.lineage)
 
-\* The home's list is decided and committed: it answers its own client, or the member that asked,
+\* The home's list is decided and committed: the home answers its own client, or the member that asked,
 \* which answers its client once its own table is as new.
 ReplyWith(w, n, a) ==
     LET s == w.st[n]
@@ -190,11 +190,11 @@ Reply(w, n) ==
     LET s == w.st[n]
     IN  IF s.out = 0 \/ s.session[n].op # s.out THEN w ELSE ReplyWith(w, n, s.session[n].answer)
 
-\* What the silence of members that are linked allows.  Links that are gone split a component as
-\* ever.  But while a member of the last committed view is linked and does not count, those who do
-\* must be more than half of that view, or half with the coordinator that committed it: otherwise
-\* the silent ones may be at work without us.  What was committed last is not known of a batch that
-\* is out, so all that may have been must agree.
+\* What the silence of linked members allows.  Links that are gone split a component as always.  But while
+\* a member of the last committed view is linked and does not count, the members that count must be more
+\* than half of that view, or half with the coordinator that committed it: otherwise the silent ones may go
+\* on without us.  Whether a batch that is out is committed is not known, so this must hold for all views
+\* that may be the last committed one.
 Quorum(s, n) ==
     SilenceRule = "committed" =>
         \A b \in s.bases :
@@ -309,11 +309,11 @@ Flush(n) ==
 ReqM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF s.role = "coord" /\ s.lineage = msg.epoch THEN Enqueue(w, n, msg.op)
-        \* (It asked in the log before, and asks again in the one that it gets.)
+        \* (It asked in its former log, and asks again in the one that it gets.)
         ELSE IF m \in s.syncs THEN w
         ELSE Send(w, n, m, [t |-> "not_lead", epoch |-> s.epoch])
 
-\* A member begins anew with a coordinator, or is gone: lists that it sent before are not its last ones.
+\* A member begins anew with a coordinator, or is gone: lists that it sent before are out of date.
 Forgotten(s, m) == [s EXCEPT !.held[m] = 0, !.reqs = {o \in @ : Home(o) # m}]
 
 AnswersM(w, n, m, msg) ==
@@ -390,7 +390,7 @@ CommitM(w, n, m, msg) ==
 -----------------------------------------------------------------------------
 (* Takeover.                                                               *)
 
-\* Stops being what it was; what it was about to decide comes again from its members.
+\* Leaves its role; the lists that it was about to decide are sent again by its members.
 StepDown(s) == [Volatile(s) EXCEPT !.committed = s.committed, !.answers = s.answers, !.suspect = s.suspect]
 
 \* A follower has not heard its coordinator for too long.
@@ -418,7 +418,7 @@ Candidate(n) ==
     /\ \E e \in Epoch : e > st[n].epoch /\ owner[e] = None /\ Becomes(Stand(World, n, e, FALSE))
     /\ UNCHANGED <<up, spent>>
 
-\* Who still follows a living coordinator says no; who promised answers with its position.
+\* A member that still follows a living coordinator refuses; the others answer with their position.
 CollectM(w, n, m, msg) ==
     LET s == w.st[n]
         E == msg.epoch
@@ -453,9 +453,9 @@ Finish(w, n) ==
         old == s.lineage
         place(m) == CASE m = n -> Live
                       [] m # n /\ m \notin s.seen -> Out
-                      \* The last batch let it go: it brings its names.
+                      \* The last batch dropped it: it brings its names.
                       [] m # n /\ m \in s.seen /\ s1.view[m] = Out /\ "led_although_dropped" \notin Fault -> Out
-                      \* It brings its shard, of which our log has not all.
+                      \* It is bringing its shard, and our log does not have all of it.
                       [] m # n /\ m \in s.seen /\ s1.view[m] = Incomplete /\ "partial_counts" \notin Fault -> Incomplete
                       [] m # n /\ m \in s.seen /\ m \in able -> Live
                       [] m # n /\ m \in s.seen /\ m \notin able ->
@@ -468,7 +468,7 @@ Finish(w, n) ==
                          !.bases = s1.bases \union {Base(view, n)},
                          !.flight = TRUE, !.wait = others]
     IN  IF max > s.num + 1 \/ (max > s.num /\ (J[from].last = NoBatch \/ Drops(J[from].last, n)))
-        \* We were set aside without knowing: the one with the longest log leads.
+        \* We were set aside without knowing: the member with the longest log leads.
         THEN Send(Withdraw(w, n), n, from, [t |-> "handover", lineage |-> old])
         ELSE Landed(SendAll([w EXCEPT !.st[n] = s2], n, others,
                         [t |-> "lead", epoch |-> s.epoch, prev |-> old, num |-> top, batch |-> items,
@@ -476,7 +476,7 @@ Finish(w, n) ==
 
 MaybeFinish(w, n) == IF w.st[n].role = "candidate" /\ w.st[n].wait = {} THEN Finish(w, n) ELSE w
 
-\* The rule of DESIGN2 as it stood at first, decided at the takeover.
+\* The first rule for silent members, which is not enough, decided at the takeover.
 MayFinish(s, n) ==
     SilenceRule = "live" =>
         LET there == (LiveIn(s.view) \intersect s.seen) \union {n}
@@ -489,7 +489,7 @@ FinishAlone(n) ==
     /\ Becomes(Finish(World, n))
     /\ UNCHANGED <<up, spent>>
 
-\* Some of those it asked are silent.
+\* Some of the members that it asked are silent.
 FinishWithout(n) ==
     /\ st[n].alive /\ st[n].role = "candidate"
     /\ st[n].wait # {} /\ spent.silence < MaxSilence
@@ -507,15 +507,15 @@ JoinedM(w, n, m, msg) ==
 NackM(w, n, m, msg) ==
     IF w.st[n].role = "candidate" /\ w.st[n].epoch = msg.epoch THEN Withdraw(w, n) ELSE w
 
-\* Of an own log what was committed: its tail was answered to nobody.
+\* Of a log that it coordinated itself, what was committed: the tail was answered to nobody.
 Mine(s, n) == IF s.lineage # 0 /\ owner[s.lineage] = n THEN s.committed ELSE s.num
 
-\* Gives itself up to a higher epoch, alone.
+\* Goes to a higher epoch, alone.
 GiveUp(w, n, a) ==
     LET w1 == [w EXCEPT !.st[n] = StepDown(@)]
     IN  Send(w1, n, a, [t |-> "join", lineage |-> w1.st[n].lineage, num |-> Mine(w1.st[n], n)])
 
-\* The same, with a word to those who follow.
+\* The same, and tells its followers.
 GiveUpAll(w, n, a, e) ==
     GiveUp(SendAll(w, n, LiveIn(w.st[n].live) \ {n, a}, [t |-> "follow", lead |-> a, epoch |-> e]), n, a)
 
@@ -561,8 +561,8 @@ LeadM(w, n, m, msg) ==
                   n, m, [t |-> "ack", epoch |-> msg.epoch, num |-> msg.num])
         ELSE Send(w, n, m, [t |-> "gap", epoch |-> msg.epoch])
 
-\* A higher epoch rules.  A coordinator that has a batch out drops it, which nobody was answered
-\* about; where nobody leads that epoch, only a higher one gets its members back.
+\* A higher epoch rules.  A coordinator that has a batch out drops it, as no client was answered
+\* about it; if that epoch has no coordinator, only a higher one gets its members back.
 Deposed(w, n, m, msg) ==
     LET s == w.st[n]
         free == {e \in Epoch : e > s.epoch /\ e > msg.epoch /\ w.owner[e] = None}
@@ -596,17 +596,16 @@ Adopt(w, n, m) ==
 
 SetAside(w, n, m) == Landed(Adopt([w EXCEPT !.st[n] = Demote(@, {m})], n, m), n)
 
-\* Whether a log of this epoch and history, which has a member's shard as of this place, has all that
-\* the member has at a position of its own log: it grew out of that log, or has that shard.  (What a
-\* member has beyond its place in an epoch that ended may come from another coordinator than those that
-\* this log had.)
+\* Whether a log of this epoch and history, with this place of a member, has all that the member has at a
+\* position of its own log: this log continues that one, or the member brought its shard.  (What a member has
+\* beyond its place in an epoch that ended may come from a coordinator that this log does not know.)
 Covers(place, epoch, history, lineage, num) ==
     /\ IsAside(place) /\ place # Incomplete
     /\ IF lineage = epoch THEN TRUE
        ELSE IF lineage = place[1] /\ "covers_ended" \notin Fault THEN num <= place[2]
        ELSE place = <<lineage, num>> \/ num <= history[lineage]
 
-\* The coordinator has waited too long for some.
+\* The coordinator has waited too long for some members.
 Slow(n, S) ==
     LET s == st[n]
         rest == LiveIn(s.live) \ S
@@ -623,7 +622,7 @@ GapM(w, n, m, msg) ==
         ELSE IF s.live[m] # Out THEN SetAside(w, n, m)
         ELSE Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
 
-\* A member comes by itself.  Whether we hold what it has is for merges to say; without any we do.
+\* A member comes by itself.  Whether we have all that it has is a matter of merges; without merges we do.
 JoinM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF s.role = "coord" THEN TakeIn(w, n, m, msg)
@@ -635,7 +634,7 @@ AdoptM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF msg.epoch < s.epoch THEN Refuse(w, n, m)
         ELSE IF s.role = "coord" THEN IF s.flight THEN GiveUp(w, n, m) ELSE GiveUpAll(w, n, m, msg.epoch)
-        \* We have what that log has not: we went on since we joined.
+        \* We have something that the log lacks: we went on since we joined.
         ELSE IF /\ ~Covers(msg.place, msg.epoch, msg.history, s.lineage, Mine(s, n))
                 /\ "adopt_unchecked" \notin Fault
         THEN GiveUp(w, n, m)
@@ -647,7 +646,7 @@ AdoptM(w, n, m, msg) ==
                       !.bases = msg.bases, !.history = msg.history]],
                   n, m, [t |-> "synced", epoch |-> msg.epoch])
 
-\* It has all that was sent, and what comes next comes in order: it counts from the next batch on.
+\* It has all that was sent, and later batches reach it in order: it counts from the next batch on.
 SyncedM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF s.role = "coord" /\ s.lineage = msg.epoch /\ m \in s.syncs /\ s.live[m] # Out
@@ -668,7 +667,7 @@ HeartbeatM(w, n, m, msg) ==
         hello(v) == Send(v, n, m, Hello(v.st[n], FALSE))
     IN  CASE s.role = "follower" /\ s.lead = m /\ s.lineage = E ->
                 Send(IF msg.committed = s.num THEN Known(Reply(w, n), n) ELSE w, n, m, [t |-> "hb_ack", epoch |-> E])
-          \* The coordinator that we want to succeed lives.
+          \* The coordinator that we want to replace lives.
           [] s.role = "candidate" /\ s.lineage = E ->
                 IF DOMAIN s.joined = {n} THEN hello(Withdraw(w, n)) ELSE w
           [] E < s.epoch /\ ~(s.role = "candidate" /\ s.lineage = E) ->
@@ -690,16 +689,16 @@ HeartbeatAckM(w, n, m, msg) ==
 
 LowM(w, n, m, msg) == IF w.st[n].flight THEN w ELSE Deposed(w, n, m, msg)
 
-\* Whether a log of an epoch is ours, but for its last batch: the epochs that came after it brought none.
+\* Whether a log of an epoch is ours but for its last batch: no batch was ordered in the epochs after it.
 IsOfLog(lineage, s) == lineage = s.lineage \/ s.history[lineage] = s.num
 
-\* The process of a member is a new one, or lost sight of its coordinator.  One batch behind is what
-\* the last batch mends, also of a member that has yet to hear that we lead; anything else is a snapshot.
+\* The process of a member is a new one, or did not see its coordinator, or has yet to hear that we lead.  If it
+\* is one batch behind it gets the last batch, otherwise a snapshot.
 HelloM(w, n, m, msg) ==
     LET s == w.st[n]
         behind == s.num - msg.num \in {0, 1}
     IN  CASE s.role = "coord" /\ s.live[m] = Live ->
-                \* It said so before it had our `lead`, which it answers.
+                \* It said hello before it had our `lead`, which it will answer.
                 IF ~msg.fresh /\ msg.lineage < s.lineage /\ msg.epoch <= s.lineage THEN w
                 ELSE IF ~msg.fresh /\ msg.lead = n THEN w
                 ELSE IF behind /\ IsOfLog(msg.lineage, s)
@@ -707,11 +706,11 @@ HelloM(w, n, m, msg) ==
                                     batch |-> s.last, view |-> s.view, bases |-> s.bases,
                                     history |-> s.history])
                 ELSE SetAside(w, n, m)
-          \* It began to bring its shard, and gave up or died: it begins anew.
+          \* It gave up bringing its shard, or died meanwhile: it begins anew.
           [] s.role = "coord" /\ s.live[m] = Incomplete -> Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
           [] s.role = "coord" /\ IsAside(s.live[m]) -> IF msg.fresh \/ m \notin s.syncs THEN Adopt(w, n, m) ELSE w
           [] s.role = "coord" /\ m \in s.syncs /\ ~msg.fresh -> w
-          \* Our link broke and came back: we have let it go.  (Another gets a heartbeat, as ever.)
+          \* Our link broke and came back: we have dropped it.  (Another node gets a heartbeat, as always.)
           [] s.role = "coord" /\ msg.lineage = s.lineage -> Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
           [] s.role = "follower" /\ s.lead = m /\ msg.fresh -> [w EXCEPT !.st[n] = StepDown(@)]
           [] s.role = "candidate" /\ m \in s.wait /\ msg.fresh ->
@@ -730,7 +729,7 @@ Shard(s, n) ==
     [rows |-> {r \in Op : \E x \in Name : r \in {s.table[x]} \union s.clashes[x] /\ Home(r) = n},
      token |-> s.token, place |-> <<s.lineage, Mine(s, n)>>, session |-> s.session[n]]
 
-\* A joining member brings what it is asked for, as long as it is on its way to us.  Piece 1 may hold
+\* A joining member brings the piece that it is asked for, while it joins the one that asks.  Piece 1 may hold
 \* any of its rows, piece 2 has the rest.
 BringM(w, n, m, msg) ==
     LET s == w.st[n]
@@ -751,7 +750,7 @@ ShardM(w, n, m, msg) ==
 -----------------------------------------------------------------------------
 (* Links, nodes and processes that go.                                     *)
 
-\* What was on its way may arrive before the word that the link is gone, or never.
+\* Messages on their way arrive before the link's end is noticed, or never.
 Nodedown(n, m) ==
     LET s == st[n]
         s1 == [Forgotten(s, m) EXCEPT !.seen = @ \ {m}, !.syncs = @ \ {m},
@@ -785,7 +784,7 @@ Kill(n) ==
     /\ spent' = [spent EXCEPT !.kill = @ + 1]
     /\ UNCHANGED owner
 
-\* The process dies, and its successor finds in the tables what must survive.
+\* The process dies, and its successor finds in the tables what has to survive.
 Crashed(w, n) ==
     LET s == Volatile(w.st[n])
     IN  SendAll([w EXCEPT !.st[n] = s, !.net = [a \in Node |-> [@[a] EXCEPT ![n] = <<>>]]], n, s.seen, Hello(s, TRUE))
@@ -870,7 +869,7 @@ StepEnds(n) ==
 
 Rest == {n \in Node : Urgent(n)} = {}
 
-\* What goes by itself.
+\* The steps without a fault.
 Progress ==
     \/ \E n \in Node : StepEnds(n)
     \/ /\ Rest
@@ -878,10 +877,10 @@ Progress ==
           \/ \E m, n \in Node : Message(m, n) \/ Nodedown(n, m) \/ Heartbeat(n, m)
           \/ \E o \in DOMAIN ops : RelayAgain(o) \/ RelayEnds(o)
 
-\* From here on nothing fails, and nobody asks for anything (for liveness).
+\* From here on nothing fails, and no client asks for anything (for liveness).
 Calm == Rest /\ ~spent.calm /\ spent' = [spent EXCEPT !.calm = TRUE] /\ UNCHANGED <<st, net, up, ops, owner>>
 
-\* Single models let faults and calls come in some states only.
+\* Some models let faults and calls come in certain states only.
 FaultsCome == TRUE
 CallsCome == TRUE
 
@@ -923,8 +922,8 @@ AnsweredAtHome ==
     \A o \in DOMAIN ops :
         (Registered(o) /\ st[Home(o)].alive) => st[Home(o)].table[ops[o].name] = o
 
-\* Every live member of the home's component has it too.  (A home that just learned counts from the batch on
-\* whose view says so.)
+\* Every live member of the home's component has it too.  (A home that has just caught up counts from the
+\* batch on whose view says so.)
 AnsweredEverywhere ==
     \A o \in DOMAIN ops : \A n, c \in Node :
         (/\ Registered(o) /\ st[Home(o)].alive
@@ -955,8 +954,8 @@ SamePrefix ==
             => /\ st[n].table = st[m].table /\ st[n].session = st[m].session
                /\ st[n].token = st[m].token /\ st[n].clashes = st[m].clashes /\ st[n].effects = st[m].effects
 
-\* Live members have all that is committed, and so differ by one batch at most.  (Who just learned
-\* counts from the batch on whose view says so.)
+\* Live members have all that is committed, and so differ by one batch at most.  (A member that
+\* has just caught up counts from the batch on whose view says so.)
 OneBatchApart ==
     \A n, c \in Node :
         (/\ st[n].alive /\ st[n].role = "follower" /\ st[n].lead = c /\ st[c].role = "coord"
@@ -964,7 +963,7 @@ OneBatchApart ==
          /\ \A b \in st[c].bases : n \in b.live)
             => st[n].num \in (IF st[c].flight THEN {st[c].num, st[c].num - 1} ELSE {st[c].num})
 
-\* One coordinator per epoch: nobody leads what another took.
+\* One coordinator per epoch: no member leads an epoch that another took.
 OneCoordinator ==
     \A n \in Node : (st[n].alive /\ st[n].role = "coord") => owner[st[n].lineage] = n
 
@@ -972,10 +971,10 @@ Exhausted == \A e \in Epoch : owner[e] # None
 Waits(o) == o \in DOMAIN ops /\ ops[o].status = "waits"
 AllEnded == Exhausted \/ \A o \in Op : ~Waits(o)
 
-\* Every operation ends: with an answer, or unknown where its client or its home died.  (Elections that
-\* were in vain may use up the model's epochs.)
-\* All that is assumed is that something which can go on does, with no choice among the steps: steps go on for
-\* ever, or end where none can go on.  There TLC finds a deadlock, unless all is as it should be.
+\* Every operation ends: with an answer, or unknown if its client or its home died.  (Elections without a
+\* result may use up the model's epochs.)
+\* The only assumption is that some possible step is taken, whichever: steps go on for ever, or end where none is
+\* possible.  There TLC finds a deadlock, unless all is as it should be.
 LiveNext == Next \/ Calm \/ (AllEnded /\ UNCHANGED vars)
 LiveSpec == Init /\ [][LiveNext]_vars
 GoesOn == []<><<TRUE>>_vars
@@ -984,7 +983,7 @@ Ends == GoesOn => \A o \in Op : Waits(o) ~> (~Waits(o) \/ Exhausted)
 \* States with longer queues are not followed any further.
 Bound == \A a, b \in Node : Len(net[a][b]) <= 6
 
-\* Faults come where little is on its way: nothing, or at most two messages (constraints of single models).
+\* Faults come while no message, or at most two, are on their way (constraints of some models).
 OnTheirWay == LET Sum[L \in SUBSET (Node \X Node)] ==
                       IF L = {} THEN 0 ELSE LET l == CHOOSE x \in L : TRUE IN Len(net[l[1]][l[2]]) + Sum[L \ {l}]
               IN  Sum[Node \X Node]
@@ -992,7 +991,7 @@ InQuiet0 == spent' # spent => OnTheirWay = 0
 AllInQuiet == (spent' # spent \/ Len(ops') # Len(ops)) => OnTheirWay = 0   \* and so do calls
 InQuiet2 == spent' # spent => OnTheirWay <= 2
 
-\* Or when the one before it has been dealt with: everybody leads or follows, and knows who is there.
+\* Or when the one before has been dealt with: every member leads or follows, and knows who is there.
 Settled ==
     /\ OnTheirWay = 0
     /\ \A n \in Node : st[n].alive =>
@@ -1003,7 +1002,7 @@ Settled ==
 \* Epochs are taken one after the other.
 EpochsInOrder == \A e \in Epoch : (e > 2 /\ owner[e] # None) => owner[e - 1] # None
 
-\* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
+\* To find a counterexample sooner: the first operation is answered before a member loses its coordinator.
 FirstAnswered ==
     (ops = <<>> \/ (ops # <<>> /\ ops[1].status = "waits"))
         => \A n \in Node : st[n].alive => st[n].role \in {"coord", "follower"}
