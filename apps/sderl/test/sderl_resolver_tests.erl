@@ -36,7 +36,9 @@ resolve(Function, TimeoutMs) -> resolve({self(), n}, Function, TimeoutMs).
 
 resolve(Name, Function, TimeoutMs) ->
     {A, B} = pids(),
-    {A, B, sderl_resolver:resolve(Name, {A, #{}}, {B, #{}}, {?MODULE, Function}, TimeoutMs)}.
+    Ref = make_ref(),
+    _ = sderl_resolver:start(Ref, Name, A, B, {?MODULE, Function}, TimeoutMs),
+    receive {resolved, Ref, Decision} -> {A, B, Decision} end.
 
 %% The decision of random_exit_name, with the reason why it was asked.
 fell_back({A, B, #{keep := Keep, effects := Effects, failed := Failed}}) ->
@@ -67,21 +69,13 @@ time_limit_alone() ->
     await_end(stopped()),
     ?assertEqual([], leftovers()).
 
-started_test() ->
-    {A, B} = pids(),
-    _ = sderl_resolver:start(ref, n, {A, a}, {B, b}, {?MODULE, second}, ?LONG),
-    receive
-        {resolved, ref, Decision} ->
-            ?assertEqual(#{keep => B, effects => [], failed => undefined}, Decision)
-    end.
-
 caller_dies_test_() -> {spawn, fun caller_dies_alone/0}.
 
 caller_dies_alone() ->
     {A, B} = pids(),
     Tester = self(),
     Caller = spawn(fun() ->
-        Decider = sderl_resolver:start(ref, {Tester, n}, {A, a}, {B, b}, {?MODULE, stops}, ?LONG),
+        Decider = sderl_resolver:start(ref, {Tester, n}, A, B, {?MODULE, stops}, ?LONG),
         Tester ! {decider, Decider},
         receive
             never -> ok

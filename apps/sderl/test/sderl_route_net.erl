@@ -260,6 +260,8 @@ memory(#net{nodes = Nodes, kept = Kept} = Net) ->
 
 %% ---------------------------------------------------------------- what is right
 
+routes(S) -> sderl_route_state:routes_of(sderl_route_state:parts(S)).
+
 %% Nodes whose routes are not those of the true network.
 wrong(#net{nodes = Nodes} = Net) ->
     Alive = maps:keys(Nodes),
@@ -274,7 +276,7 @@ wrong(#net{nodes = Nodes} = Net) ->
                         orelse Linked(N, G) andalso lists:member(G, mates(N, Net))]],
         Out <- [[M || M <- Alive, not served(M, Reached, Net)] ++ (gateways(Net) -- Reached)],
         Ought <- [{OughtGroups, maps:without(Out, OughtNodes)}],
-        Is <- [known(Alive -- Out, sderl_route_state:routes(S))], Is =/= Ought].
+        Is <- [known(Alive -- Out, routes(S))], Is =/= Ought].
 
 %% One of these gateways is in its group, with a link to it.
 served(M, Gateways, Net) ->
@@ -341,7 +343,7 @@ oracle(Self, Groups, Linked, Gateways, Alive) ->
 %% From every node to every group it has a route to: by first steps at random it gets nearer with
 %% each. Gives what does not.
 walks(#net{nodes = Nodes} = Net) ->
-    Routes = #{N => sderl_route_state:routes(S) || N := S <- Nodes},
+    Routes = #{N => routes(S) || N := S <- Nodes},
     [{N, G}
      || N := #{groups := Groups} <- Routes, G := {{Far, First}, _} <- Groups,
         not walk(pick(First), G, Far, Routes, Net)]

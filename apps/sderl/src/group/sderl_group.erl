@@ -341,9 +341,7 @@ effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
         true -> OptionsA;
         false -> OptionsB
     end,
-    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, sderl_op:meta(OptionsA)},
-                             {PidB, sderl_op:meta(OptionsB)},
-                             resolver(Older), Ms),
+    _ = sderl_resolver:start({Name, A, B}, Name, PidA, PidB, resolver(Older), Ms),
     G;
 effect({clash_effects, Fx}, G) ->
     lists:foreach(fun sderl_watch:tell_loser/1, Fx),

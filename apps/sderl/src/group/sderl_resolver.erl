@@ -25,19 +25,15 @@ runs its `effects`, once (protocol rule 18).
 """.
 
 -export([validate/1]).
--export([resolve/5]).
 -export([start/6]).
 -export([decide/5]).
 -export([is_decision/1]).
 
--export_type([resolver/0, entry/0, decision/0, effect/0, failure/0]).
+-export_type([resolver/0, decision/0, effect/0, failure/0]).
 
 -doc "How a clash of names is decided; see the table above.".
 -type resolver() ::
     random_exit_name | random_notify_name | notify_all_name | {module(), Function :: atom()}.
-
--doc "One of the two registrations. `Meta` is the caller's; the resolvers do not see it.".
--type entry() :: {pid(), Meta :: term()}.
 
 -doc """
 The decision. `keep` is the pid that keeps the name or `none`, `effects` are run by the caller once
@@ -89,14 +85,7 @@ is_decision(#{keep := Keep, effects := Effects, failed := _}) when length(Effect
 is_decision(_) ->
     false.
 
--doc """
-Decides and waits for the decision, at most about `TimeoutMs` milliseconds.
-
-For callers that may wait; a process of the protocol uses `start/6`.
-""".
--spec resolve(Name :: term(), entry(), entry(), resolver(), TimeoutMs :: pos_integer()) ->
-    decision().
-resolve(Name, {Pid1, _}, {Pid2, _}, Resolver, TimeoutMs) ->
+resolve(Name, Pid1, Pid2, Resolver, TimeoutMs) ->
     Coin = rand:uniform(2),
     case Resolver of
         {_Module, _Function} when Pid1 =/= Pid2 ->
@@ -112,15 +101,13 @@ Decides in a separate process and sends the calling process `{resolved, Ref, Dec
 Returns the pid of that process, unlinked, for a caller that wants to monitor it. It ends when
 it has sent, or when the caller dies; then the resolver's function is killed too.
 """.
--spec start(Ref, Name :: term(), entry(), entry(), resolver(), TimeoutMs :: pos_integer()) ->
-    pid()
-when
-    Ref :: term().
-start(Ref, Name, Entry1, Entry2, Resolver, TimeoutMs) ->
+-spec start(Ref :: term(), Name :: term(), pid(), pid(), resolver(), TimeoutMs :: pos_integer()) ->
+    pid().
+start(Ref, Name, Pid1, Pid2, Resolver, TimeoutMs) ->
     Caller = self(),
     spawn(fun() ->
         ok = sderl_dependent:on(Caller),
-        Caller ! {resolved, Ref, resolve(Name, Entry1, Entry2, Resolver, TimeoutMs)}
+        Caller ! {resolved, Ref, resolve(Name, Pid1, Pid2, Resolver, TimeoutMs)}
     end).
 
 -doc """

@@ -45,7 +45,7 @@ only the summaries are sent, which are as small in a large cluster as in a small
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, parts/1, part_size/1, routes_of/1]).
+-export([new/3, new/4, step/3, parts/1, part_size/1, routes_of/1]).
 -export([gateways/1, gateway_mates/1, watchers/1, advertisement/1, change/1, version/1]).
 -export([changed/2, compose/2]).
 -export_type([state/0, part/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0,
@@ -190,10 +190,6 @@ regroup_one({G, {_, Ms} = Now}, {Came, #s{groups = Groups, mates = Mates0} = S})
     {More, _, Mates} = sderl_mates:change(G, Ms, Mates0),
     {More ++ Came, S#s{groups = Groups#{G => Now}, mates = Mates}}.
 
--doc "The routes from here: see `m:sderl_route_paths`.".
--spec routes(state()) -> sderl_route_paths:routes().
-routes(S) -> routes_of(parts(S)).
-
 -doc """
 The input for the routes, one part for each gateway, so that it can be sent to another process in
 pieces.
@@ -207,7 +203,7 @@ parts(#s{self = Self, groups = Groups, up = Up} = S) ->
 part_size({_, Groups, _}) -> map_size(Groups);
 part_size({_, {Groups, _}}) -> map_size(Groups).
 
--doc "The routes from all parts, in their order.".
+-doc "The routes from all parts, in their order: see `m:sderl_route_paths`.".
 -spec routes_of([part(), ...]) -> sderl_route_paths:routes().
 routes_of([{Self, Groups, Up} | LinkStates]) ->
     sderl_route_paths:routes(Self, Groups, Up, maps:from_list(LinkStates)).
