@@ -29,8 +29,8 @@ register_name(Fleet, Node, Group, Name) ->
     Pid = sderl_ct:process(Fleet, Node),
     {s_group(Fleet, Node, register_name, [Group, Name, Pid]), Pid}.
 
-%% By the options of the call or by the configuration; who joins learns it from the group, and a
-%% node that keeps files has it over a restart.
+%% By the options of the call or by the configuration; a node that joins learns it from the group,
+%% and a node that keeps files knows it after a restart.
 given_and_learned(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "applied"),
     Env = [{state_dir, Dir},
@@ -59,7 +59,7 @@ given_and_learned(Config) ->
         [await(fun() -> s_group(Fleet, N, whereis_name, [g, n]) =:= Pid end) || N <- Nodes]
     end).
 
-%% Nobody waits for a member that hangs, with one write; the next one is ordered when that member
+%% The first write does not wait for a member that hangs; the next one is ordered when that member
 %% has the first.
 answered_at_once(_) ->
     Env = [{set_aside_ms, 60_000}, {write_timeout_ms, 1_000}],

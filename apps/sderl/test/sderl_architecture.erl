@@ -7,9 +7,9 @@
 -export([read/1, test_rooms/2, alone/1, strong/1]).
 -export_type([rooms/0, read/0]).
 
-%% Whom the modules of each folder may call. With `named`, a module that another has as an atom
-%% counts as called: this is how a dependency is hidden from tools. Its rows are what is named all
-%% the same, each {Module, Named}; one that no longer holds is a mistake.
+%% The folders that the modules of each folder may call. With `named`, a module counts as called if
+%% another module has its name as an atom, which can hide a dependency from tools. Its rows {Module,
+%% Named} are the exceptions; a row that no longer holds is a mistake.
 -type rooms() :: #{
     allowed := #{Folder :: atom() => [Folder :: atom()]},
     named => [{module(), module()}]

@@ -111,8 +111,8 @@ groups_keep_theirs(Config) ->
     end),
     true = on(Fleet, N4, fun() -> sderl_attr:delete(right, rank) end).
 
-%% Nodes of the other group are asked for at the gateway, which has their values or asks; nobody
-%% makes a link.
+%% For nodes of the other group the gateway is asked, which has their values or asks them; no link
+%% is opened.
 gateway(Config) ->
     {Fleet, [N1, N2, _, N4 | _] = Nodes} = with(Config),
     Links = links(Fleet, Nodes),
@@ -254,7 +254,7 @@ killed_server(Config) ->
         case cached(Fleet, N2, N1, kept) of {undefined, not_set, _} -> true; Other -> Other end
     end).
 
-%% Who changes attributes while the server dies sees nothing of it.
+%% A process that changes attributes while the server dies does not notice.
 own_server_killed(Config) ->
     {Fleet, [N1 | _]} = with(Config),
     ok = on(Fleet, N1, fun() ->
@@ -371,7 +371,8 @@ file(Config) ->
 
 %% ---------------------------------------------------------------- nodes that stop and go
 
-%% It costs the limit and no more, alone and beside others, and is old for those who only look.
+%% A stopped node costs the time limit and no more, alone and beside others; its cached values get
+%% old.
 stopped_node(Config) ->
     {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     holds(Fleet, N1, N2, role, db),
@@ -404,7 +405,7 @@ stopped_node(Config) ->
     await(young, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age < 2 * ?SHARE end),
     true = on(Fleet, N1, fun() -> sderl_attr:delete(meanwhile) end).
 
-%% Where there are two gateways and one of them is stopped, whichever it is, the other one answers.
+%% If one of two gateways is stopped, whichever it is, the other one answers.
 stopped_gateway(Config) ->
     {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     {ok, right, [N2]} = on(Fleet, N3, fun() -> s_group:add_nodes(right, [N2]) end),
@@ -445,7 +446,7 @@ dead_node(Config) ->
     {ok, N2} = sderl_fleet:restart(Fleet, N2),
     holds(Fleet, N1, N2, role, db).
 
-%% Who becomes a member is told all at once, and who is no longer is told nothing.
+%% A new member is sent all values at once, and a former member none.
 new_member(Config) ->
     {Fleet, [N1, _, N3, N4 | _]} = with(Config),
     ok = on(Fleet, N1, fun() -> sderl_attr:set(left, secret, 1) end),

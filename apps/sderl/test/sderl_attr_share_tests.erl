@@ -5,9 +5,9 @@
 
 -define(MATE, 'm@h').
 
-%% One owner, one mate. Whatever changes, gets lost and dies, the mate never holds what it may not
-%% see, never takes a value for younger than it is, and after two frames that arrive (the first may
-%% only make it ask) it holds what the owner has.
+%% One owner, one mate. Whatever changes, gets lost and dies, the mate never holds an attribute that
+%% it may not see, never takes a value for younger than it is, and after two frames that arrive (the
+%% first may only make it ask) it holds what the owner has.
 mate_property_test_() ->
     sderl_prop:eunit("a mate holds what the owner has", 2000, fun prop_mate/0).
 
@@ -63,8 +63,8 @@ step({owner_dies, _}, #{life := Life, own := Own} = W) ->
         {{Name, {Value, Why, At, Kind, V}}, S1}
     end, sderl_attr_share:new(Life + 1), maps:to_list(Own)),
     W#{life := Life + 1, share := Again, own := maps:from_list(S)};
-%% Who shares no group drops all, as the server does. Otherwise the owner's next frame says what
-%% there is to see now.
+%% A mate that shares no group any more drops all, as the server does. Otherwise the owner's next
+%% frame has what it may see now.
 step({groups, []}, W) -> W#{groups := [], rows := #{}, seen := none};
 step({groups, Groups}, W) -> W#{groups := Groups};
 step(_, W) -> W.
@@ -101,8 +101,7 @@ told(Body, #{now := Now, share := S, rows := Rows, seen := Seen} = W) ->
             seen(W#{rows := Put(Entries, Older), seen := Has})
     end.
 
-%% At every moment no value is of the future, and after each frame there is none that is not to be
-%% seen.
+%% No value is ever of the future, and after each frame there is none that the mate may not see.
 sound(#{now := Now, rows := Rows} = W) ->
     [?assert(At =< Now) || _ := {_, _, At} <- Rows],
     W.
@@ -111,7 +110,7 @@ seen(#{rows := Rows, groups := Groups} = W) ->
     [?assert(sderl_attr_share:visible(N, Groups)) || N := _ <- Rows],
     W.
 
-%% One that has missed that a value was computed again takes it for older than it is.
+%% A mate that missed that a value was computed again takes it for older than it is.
 same(Held, Owned, false) -> Held =:= Owned;
 same(Held, Owned, true) ->
     maps:keys(Held) =:= maps:keys(Owned)
@@ -125,7 +124,7 @@ owned(#{own := Own, groups := Groups, now := Now}) ->
     #{N => {Value, Why, case At of now -> Now; _ -> At end}
       || N := {Value, Why, At, _, _} <- Own, sderl_attr_share:visible(N, Groups)}.
 
-%% What has not changed is not sent again, and who has had everything gets a frame of a few bytes.
+%% Unchanged values are not sent again, and a mate that has everything gets a frame of a few bytes.
 unchanged_is_small_test() ->
     Entries = [{{n, N}, lists:duplicate(20, N), ok, now, static, N} || N <- lists:seq(1, 50)],
     S0 = lists:foldl(fun(_, S) -> element(2, sderl_attr_share:step(S)) end,
@@ -142,8 +141,8 @@ unchanged_is_small_test() ->
     ?assertMatch([{['n@h'], {full, _, _, _}}, {[?MATE], {delta, _, _, _, _, _}},
                   {['o@h'], {full, _, _, _}}], lists:sort(fun by_groups/2, Frames)).
 
-%% Between two periods a mate that has heard all hears nothing, whatever the occasion; of a change,
-%% of an attribute that went, and of a group that is shared now it does.
+%% Between two periods a mate that has everything is sent nothing; but it is sent a change, a
+%% removal, and the attributes of a group that is shared now.
 news_alone_test() ->
     Entries = [{name, value, ok, now, static, 1}],
     News = fun(Mates, S) -> sderl_attr_share:frames(news, Mates, Entries, 5, S) end,
@@ -166,7 +165,8 @@ news_alone_test() ->
 by_groups({_, A}, {_, B}) when element(1, A) =/= element(1, B) -> true;
 by_groups({A, _}, {B, _}) -> A =< B.
 
-%% A frame looks no younger than it may be: what it took there and back, less what it lay there.
+%% A frame never looks younger than it is: the delay is the time there and back, less the time that
+%% the echo was held.
 delay_test_() ->
     [?_assertEqual(0, sderl_attr_share:delay({5, none, 0}, 1000)),
      ?_assertEqual(2, sderl_attr_share:delay({77, 900, 98}, 1000)),

@@ -13,8 +13,8 @@ What goes over a link in place of all groups' heartbeats, and what the core make
 
 %% ---------------------------------------------------------------- bundles
 
-%% Whatever stands, hangs, is lost with a link or with one side's memory: when two bundles have
-%% come, the other node knows what stands.
+%% Whatever begins to stand, hangs, or is lost with a link or with the memory of one side: after two
+%% bundles the other node knows what stands.
 what_stands_is_known_test_() ->
     sderl_prop:eunit("what stands is known", 300, fun() ->
         ?FORALL(Changes, list(change()), begin
@@ -66,7 +66,7 @@ exchange(#{beats := Beats0, owed := Owed, hearing := Hearing, told := Told} = W0
     {Bundles, Beats} = sderl_beats:bundles(Owed, Beats0),
     W = W0#{beats := Beats, owed := #{}},
     case lists:keyfind(?THERE, 1, Bundles) of
-        %% What is not confirmed counts no more after a while.
+        %% Without confirmation nothing counts after a while.
         false -> W#{told := #{}, hearing := sderl_beats:none_heard()};
         {_, {_, _, Added, Gone} = Bundle} ->
             ?assert(sderl_beats:is_word({beat, 1, Bundle})),
@@ -87,7 +87,7 @@ expected(#{stands := Stands, silent := Silent}) ->
                 || Uid := Nodes <- Stands, lists:member(?THERE, Nodes),
                    not lists:member(Uid, Silent)]).
 
-%% A thousand groups at rest are told once, and then with nothing.
+%% A thousand groups at rest are sent once, and then an empty bundle.
 nothing_new_is_nothing_test() ->
     Uids = [<<Uid:128>> || Uid <- lists:seq(1, 1000)],
     Stood = lists:foldl(fun(Uid, B) -> sderl_beats:stand(Uid, [?THERE, ?THIRD], B) end,
@@ -102,7 +102,7 @@ nothing_new_is_nothing_test() ->
     {Fourth, _} = sderl_beats:bundles(#{}, sderl_beats:silent([], Rests3)),
     ?assertEqual([{[hd(Uids)], []}], lists:usort([{A, G} || {_, {_, 3, A, G}} <- Fourth])).
 
-%% Where nothing stands nothing is said, but to one that waits for a word.
+%% If nothing stands no bundle is sent, except to a node that waits for one.
 nothing_is_said_without_a_group_test() ->
     {Said, Beats} = sderl_beats:bundles(#{?THERE => []}, sderl_beats:new(7)),
     ?assertMatch([{?THERE, {7, 0, [], []}}], Said),
@@ -132,8 +132,8 @@ words_test() ->
 
 %% ---------------------------------------------------------------- in the core
 
-%% A coordinator that hangs is given up at the tick at which it would be, had its last heartbeat
-%% come over the link: what the node says of it comes again, and is of then.
+%% A coordinator that hangs is given up at the same tick as if its last heartbeat had come over the
+%% link: the heartbeat that the node repeats has the time at which the process last ran.
 is_given_up_as_soon_test() ->
     Hung = 2500,
     Beat = {hb, epoch(), 0},

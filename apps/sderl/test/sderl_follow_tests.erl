@@ -1,9 +1,8 @@
 -module(sderl_follow_tests).
 
-%% Members that feed, nodes that follow, and a network that loses, doubles and overtakes messages.
-%% While writes go on and processes die, a name in a copy that may be read has a value that the
-%% group had at the moment as of which the copy is, or after it. When it is quiet each copy is the
-%% group.
+%% Members that feed, nodes that follow, and a network that loses, duplicates and reorders messages.
+%% While writes go on and processes die, a name in a readable copy has a value that the group had at
+%% the time of the copy or later. At rest each copy is equal to the group.
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").

@@ -107,7 +107,7 @@ clash(_) ->
                            {[{global_name_conflict, n, P2}], [{global_name_conflict, n, P1}]} end)
     end).
 
-%% Everybody asks everybody at once, while names are registered.
+%% All nodes ask all others at once, while names are registered.
 several_at_once(_) ->
     with(#{families => [sd(5)]}, fun(Fleet, All) ->
         Pids = [free_name(Fleet, N, {n, N}) || N <- All],
@@ -121,7 +121,7 @@ several_at_once(_) ->
         ?assertEqual(Expected, island(Fleet, All))
     end).
 
-%% Who enters an s_group is in no island; the others go on.
+%% A node that enters an s_group is in no island; the others go on.
 leaving_for_a_group(_) ->
     with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4] = All) ->
         [_ = s_group(Fleet, A1, whereis_name, [N, undefined, x]) || N <- [A2, A3]],
@@ -171,9 +171,9 @@ becoming_free(_) ->
         ?assertEqual([{n, P4}], island(Fleet, [A1, A2, A3, A4]))
     end).
 
-%% Groups that end and begin at once: a node that is in a group is in no island, and its names are
-%% found. No island waits until somebody is set aside, which takes longer than a case may; and no
-%% node goes on leaving one.
+%% Groups that end and begin at the same time: a node that is in a group is in no island, and its
+%% names are found. No island waits until a member is set aside, which takes longer than a case may;
+%% and no node stays in the state of leaving one.
 never_both(_) ->
     _ = sderl_ct:seed(),
     Env = [{sderl, set_aside_ms, 300_000}],
@@ -256,7 +256,7 @@ turned_off(_) ->
 
 %% ---------------------------------------------------------------- faults
 
-%% A node that comes again is in its island again, without the names of its former life.
+%% A restarted node is in its island again, without the names of its former life.
 restarted(_) ->
     with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
         [_ = s_group(Fleet, A1, whereis_name, [N, undefined, x]) || N <- [A2, A3]],
@@ -269,7 +269,7 @@ restarted(_) ->
         ?assertEqual([{two, P2}], island(Fleet, All))
     end).
 
-%% A node that stood still while its island became part of another follows.
+%% A node that was stopped while its island became part of another follows.
 away_meanwhile(_) ->
     with(#{families => [sd(4, [{sderl, set_aside_ms, 1000}])]},
          fun(Fleet, [A1, A2, A3, A4] = All) ->
@@ -304,7 +304,8 @@ killed_meanwhile(_) ->
         Ask(),
         [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end
          || {Pid, Mon} <- Killers],
-        %% A word between two nodes may have been lost with a process; the next question mends that.
+        %% A message between two nodes may have been lost with a process; the next question repeats
+        %% it.
         await(fun() -> Ask(), one(Fleet, All, All) end),
         ?assertEqual(Expected, names(Fleet, A1))
     end).
@@ -330,8 +331,8 @@ where(free) -> sderl_dir:process(undefined).
 
 %% ---------------------------------------------------------------- links of sends, words of others
 
-%% A process on a node outside its group: who delivers to it opens a link, and the library knows
-%% why.
+%% A process on a node outside its group: the node that delivers to it opens a link, and the library
+%% has the reason.
 sends_note_their_links(_) ->
     with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
@@ -346,8 +347,8 @@ sends_note_their_links(_) ->
         ?assertEqual([A3], links(Fleet, A4))
     end).
 
-%% A free node knows the groups of those who were removed with it, and nobody's last word
-%% afterwards.
+%% A free node knows the groups of nodes that were removed with it, and accepts no late messages of
+%% them.
 what_a_free_node_remembers(_) ->
     with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
@@ -408,7 +409,7 @@ idle_for(Fleet, Node, Other, Ms) ->
         false -> false
     end.
 
-%% Closed is only what the library opened, that nobody needs at either end, and where both agree.
+%% A link is closed only if the library opened it, neither end needs it, and both agree.
 links_closed(_) ->
     Env = [{sderl, link_idle_ms, 300}, {sderl, link_policy, close}],
     Keeps = (sd(1))#{name => keeps},

@@ -90,7 +90,7 @@ one_follower_hangs(Config) ->
     release(Fleet, Holder),
     sderl_ct:hold_all(Fleet, {many, 2}, {Nodes, Nodes}, #{x => P}).
 
-%% Then processes of groups speak for themselves, and nobody is given up.
+%% Then the processes of groups send their own heartbeats, and no member is given up.
 hangs_itself(Config) ->
     {Fleet, [A, B | _] = Nodes} = start(Config),
     made(Fleet, Nodes, 1, 3),
@@ -121,8 +121,8 @@ without_it(Config) ->
     at_rest(Fleet, A, Nodes, 3),
     ?assertEqual(Before, epochs(Fleet, Nodes, [1, 2, 3])).
 
-%% What a gateway's mates hear of its router comes with the heartbeats, in one direction where there
-%% are no others.
+%% A gateway's router is reported to its mates with the heartbeats of the nodes, in one direction if
+%% there are no others.
 routers(Config) ->
     {Fleet, [A, B, C] = Nodes} = start(Config),
     made(Fleet, Nodes, 1, 1),
@@ -227,7 +227,7 @@ count(Intervals, Count) ->
             count(Intervals, Count + 1)
     end.
 
-%% The processes of groups of this node tell heartbeats, each of them more than once.
+%% The processes of this node's groups send heartbeats themselves, each of them more than once.
 spoken(Fleet, Node) ->
     on(Fleet, Node, fun() ->
         Session = trace:session_create(?MODULE, self(), []),
@@ -238,7 +238,7 @@ spoken(Fleet, Node) ->
         true = trace:session_destroy(Session)
     end).
 
-%% A process that stands still.
+%% A process that is suspended.
 hold(Fleet, Node, What) ->
     on(Fleet, Node, fun() ->
         Self = self(),

@@ -50,8 +50,8 @@ rule_2_what_does_not_run_is_nobody_to_give_way_to_test_() ->
 
 %% --------------------------------------------------------------- what is known of others (rule 24)
 
-%% Groups over nodes 1 to 6 at random. Whoever tells whom how often: a node knows the groups of
-%% those with whom it shares one, and no others.
+%% Random groups over nodes 1 to 6. Whichever nodes send their lists how often: a node knows the
+%% groups of nodes with which it shares one, and no others.
 rule_24_what_is_known_is_one_hop_away_test_() ->
     sderl_prop:eunit("what is known of other groups is one hop away", 300,
                      fun() -> prop_one_hop(sderl_hello) end).
@@ -80,8 +80,8 @@ prop_one_hop(Hello) ->
 
 %% ----------------------------------------------------- reads of those who are no members (rule 23)
 
-%% A reader and the members that it knows, some linked to it, some dead: it asks three at most,
-%% makes no link where a linked member lives, and finds out where the first three have one alive.
+%% A reader and the members that it knows, some linked to it, some dead: it asks at most three,
+%% opens no link if a linked member lives, and gets an answer if one of the first three lives.
 rule_23_a_reader_asks_the_linked_first_and_three_at_most_test_() ->
     sderl_prop:eunit("whom a reader asks", 500, fun() -> prop_asks(sderl_read) end).
 
@@ -121,8 +121,8 @@ rule_23_a_free_node_answers_from_its_own_names_test_() ->
          {sderl_ask, false, undefined, none}, {Ask, true, g, {names, g}}
      ]].
 
-%% The word of one that has left is not heeded, nor that of one that was removed together with this
-%% node.
+%% A message of a node that has left is not accepted, nor that of one that was removed together with
+%% this node.
 only_a_fellow_members_word_test_() ->
     [?_assertEqual(Expected, sderl_hello:heeded(a, b, List))
      || {Expected, List} <- [

@@ -1,10 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_hostile).
 
-%% On a node: a storm of messages to the processes of the library, each well typed but for a part of
-%% it that was changed at random. `is_order/2` names those that are well typed all the same, and
-%% would have by their meaning what the storm must not have: a group that ends, a member that is
-%% removed, a node that calls any function.
+%% On a node: a storm of messages to the processes of the library, each well typed except for a part
+%% that was changed at random. `is_order/2` names messages that are still well typed and would, by
+%% their meaning, end a group, remove a member or have a node call any function: these are not sent.
 
 -export([storm/4, idle/0, servers/0, mutate/2, pick/1]).
 

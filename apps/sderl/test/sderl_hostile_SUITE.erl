@@ -87,8 +87,8 @@ written(Fleet, Group, Nodes) ->
 
 %% ---------------------------------------------------------------- what was seen
 
-%% What is stored before it is checked ends each process that is started after the crash, and at
-%% last the application.
+%% A term that is stored before it is checked would end each process that is started after the
+%% crash, and at last the application.
 stored_values(Config) ->
     {Fleet, [First | _] = Nodes} = start(Config),
     Answers = on(Fleet, First, fun() ->
@@ -143,7 +143,8 @@ stored_operations(Config) ->
     ?assertEqual([], [A || {_, Answer} = A <- Answers, Answer =/= {no, unknown_operation}]),
     written(Fleet, g, Nodes).
 
-%% A coordinator that hears of itself as of another set itself aside, for good.
+%% A coordinator that took a message for one of another member of its own name set itself aside, for
+%% ever.
 hello_from_itself(Config) ->
     {Fleet, Nodes} = start(Config),
     Lead = sderl_ct:lead(Fleet, hd(Nodes), g),

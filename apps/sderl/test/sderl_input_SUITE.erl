@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_input_SUITE).
 
-%% What is wrong with a call, a node, a pid or a configuration: everybody gets the documented
-%% value or a clear error, and no server minds.
+%% Wrong calls, nodes, pids and configurations: the caller gets the documented value or a clear
+%% error, and no server is harmed.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -485,8 +485,7 @@ connect_all(_) ->
 
 %% ---------------------------------------------------------------- the application stopped
 
-%% The library stops while it is asked: its tables go one after the other, in the middle of any
-%% call.
+%% The library stops during calls: its tables vanish one after the other, in the middle of any call.
 stops_meanwhile(_) ->
     with(#{families => [sd(1)]}, fun(Fleet) ->
         [N] = sderl_fleet:nodes(Fleet),

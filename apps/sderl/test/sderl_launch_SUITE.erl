@@ -335,7 +335,7 @@ removed_stays_removed(_) ->
         ?assertEqual(Pid, s_group(Fleet, A3, whereis_name, [g, n]))
     end).
 
-%% A group that was deleted is not revived by who was away: a node that stood still...
+%% A group that was deleted is not revived by a member that was away: a node that was stopped...
 deleted_while_standing_still(_) ->
     with(#{families => [sd(3, [{sderl, set_aside_ms, 1000}])]}, fun(Fleet, [A1, A2, A3] = All) ->
         {ok, g, All} = s_group(Fleet, A1, new_s_group, [g, All]),

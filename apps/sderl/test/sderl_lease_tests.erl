@@ -56,7 +56,7 @@ unlinked_test() ->
                           watching([Ref])),
     ?assertEqual([], [D || {_, {down, _, _}} = D <- Answered]).
 
-%% Who was stopped does not blame others.
+%% A node that was stopped does not count that time as silence of others.
 stopped_test() ->
     Ref = make_ref(),
     {_, L} = ticks(500, 1000, [], watching([Ref])),
@@ -113,8 +113,9 @@ command() ->
 
 side() -> oneof([watcher, watched]).
 
-%% Whatever was lost on the way: when the network is good again for a while, who is watched is
-%% watched at both ends, every end was told once and truly, and when nobody watches nothing is left.
+%% Whatever was lost on the way: when the network has been good again for a while, both ends agree
+%% which processes are watched, every end of a process was reported once and truly, and without
+%% watches nothing is left.
 lease() ->
     ?FORALL(Commands, list(command()), begin
         S1 = calm(100, lists:foldl(fun do/2, start(), Commands)),

@@ -222,8 +222,8 @@ a_minority(Config) ->
     ?assertEqual(yes, register_at(F, C, g, new, New)),
     ok = call(F, A, delete_s_group, [g]).
 
-%% The names of a member that is cut off are the others' to give after the lease, and not before;
-%% when it comes back its processes have them no more.
+%% The others can give the names of a member that is cut off to other processes after the lease, and
+%% not before; when it comes back its processes do not have them any more.
 freed_after_the_lease(Config) ->
     {F, [A, B, C, _]} = fleet(Config),
     group(F, g, [A, B, C]),
@@ -367,8 +367,8 @@ membership(Config) ->
     ?assertEqual(nomatch, string:find(sderl_ct_nodes:log(F, C), "s_group grows has no majority")),
     ok = call(F, A, delete_s_group, [grows]).
 
-%% Two of three are gone for good: the operator says so, and the group goes on with the one that is
-%% left.
+%% Two of three members are lost for good: the operator says so, and the group goes on with the
+%% third.
 lost_for_good(Config) ->
     {F, [A, B, C, D]} = fleet(Config),
     group(F, g, [A, B, C]),
@@ -476,7 +476,7 @@ differing_modes(_) ->
                      call(F, A, new_s_group, [g, [A], #{consistency => available}]))
     end).
 
-%% Where the library stops on a node nobody waits for its names: here the lease is a minute.
+%% When the library stops on a node its names are free at once: the lease is a minute here.
 goodbye(_) ->
     Slow = [{tick_ms, 300}, {set_aside_ms, 20_000}, {write_timeout_ms, 60_000}],
     sderl_ct:with(3, Slow, fun(F, [A, B, C] = Nodes) ->

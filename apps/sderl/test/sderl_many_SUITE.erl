@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_many_SUITE).
 
-%% Nodes in many groups: what one more costs. Counted, never timed: so that nothing else is said
-%% meanwhile, ticks and other beats are slow.
+%% Nodes in many groups: the cost of one more. Messages are counted, never timed; ticks and other
+%% beats are slow, so that nothing else is sent meanwhile.
 
 -behaviour(ct_suite).
 
@@ -45,8 +45,8 @@ a_group_costs_the_same(_) ->
         ?assert(BytesThen < 1.3 * Bytes)
     end).
 
-%% One whose link was gone, and one whose process was killed, know all again of what the others are
-%% in.
+%% A node whose link was gone, and one whose process was killed, know the groups of all others
+%% again.
 told_anew(_) ->
     sderl_ct:with(3, calm, fun(Fleet, [A, B, C] = Nodes) ->
         [] = group(Fleet, all, Nodes),

@@ -429,9 +429,9 @@ deliveries(_) ->
 
 %% --------------------------------------------------------------- pids on nodes that are no members
 
-%% A name for a process outside is at home where it was registered; when the process's node has
-%% joined, it is at home there: it stays while the process lives, whoever registered it, and goes
-%% with it.
+%% The home of a name of a process outside the group is the node that registered it; when the
+%% process's node has joined, that node is its home: the name stays while the process lives,
+%% whichever node registered it, and goes with it.
 joins_later(_) ->
     sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),

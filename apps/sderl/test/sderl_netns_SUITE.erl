@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_netns_SUITE).
 
-%% The library on hosts of their own: network namespaces, between which what is sent can be lost
-%% without a word. Elsewhere cut links are closed at once; here both ends believe in them for a
-%% while.
+%% The library on separate hosts: network namespaces, between which packets can be lost silently. In
+%% other suites cut links are closed at once; here both ends take them for up for a while.
 
 -compile([export_all, nowarn_export_all]).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_partition_SUITE).
 
-%% Groups that lose links: both sides serve, and what they did is one again when they meet.
+%% Groups that lose links: both sides serve, and they merge when they meet.
 %%
 %% A link is cut by giving its ends different cookies and disconnecting them, which needs no rights
 %% and leaves everything else as it is.
@@ -69,8 +69,7 @@ no_zombies(_) ->
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{moves => Q2, stays => P4, other => Q1})
     end).
 
-%% A hello waits at a node's server while its link breaks: its sender is not there any more (no
-%% ghost of a peer).
+%% A hello waits at a node's server while its link breaks: the sender must not count as there.
 hello_over_a_broken_link(_) ->
     again(2, quick, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
@@ -253,7 +252,7 @@ clash_of_three(_) ->
     end).
 
 %% A home tells a process on another node that it lost its name, and the link between the two is
-%% down just then: nobody decides that clash again, so it must hear once there is a link.
+%% down just then. The clash is not decided again, so the process must be told once there is a link.
 losers_out_of_reach(_) ->
     again(2, calm, fun(F, [A, B]) ->
         [Ends, Hears] = sderl_ct:processes(F, B, 2),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern_SUITE).
 
-%% Plans applied to real nodes: what was predicted is what is there, a caller may die half-way, a
-%% failure leaves nothing, patterns grow and shrink.
+%% Plans applied to real nodes: predictions are right, a caller may die half-way, a failure leaves
+%% nothing, patterns grow and shrink.
 %%
 %% One fleet of ten nodes that know of no plan at first; each case takes its groups and links away
 %% again. Free nodes keep apart, so that those which are left free keep no links of an island
@@ -179,8 +179,8 @@ at_once(Config) ->
     [?assertMatch({ok, _}, Result) || Result <- Results],
     as_planned(Fleet, Plan, [Outside]).
 
-%% A node loses the library after it was looked at: its group cannot be made, and nothing stays of
-%% the others; or what was made stays if the caller wants it, and the next call goes on.
+%% A node loses the library after the survey: its group cannot be made, and the others are undone;
+%% or they stay if the caller wants it, and the next call goes on.
 undone(Config) ->
     {Fleet, [One | Nodes]} = fleet(Config),
     {ok, #{groups := Groups} = Plan} = sderl_pattern:chain(Nodes, #{groups => 3}),

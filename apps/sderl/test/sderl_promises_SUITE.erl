@@ -11,7 +11,7 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-%% Those that kill nodes come last: the others use the same ones.
+%% Cases that kill nodes come last: the others share their nodes.
 all() ->
     [joins_and_leaves, unique, exclusive, dead_before_its_new_name, killed_processes,
      killed_while_leaving, killed_with_many_names, supervised, stopped_member,
@@ -178,9 +178,9 @@ killed_while_leaving(_) ->
         ?assertEqual(undefined, on(F, A, fun() -> s_group:whereis_name(g, x) end))
     end).
 
-%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A
-%% stranger's questions end, with the truth or with nothing; who joined a process group stays in it;
-%% who subscribed goes on hearing.
+%% Any of these processes is killed, at any time, on all nodes: nothing that was answered is lost or
+%% done twice. Questions of a non-member end, with the truth or with nothing; members of a process
+%% group stay in it; subscribers go on hearing.
 killed_processes(_) ->
     sderl_ct:seed(),
     again(4, calm, fun(F, All) ->
@@ -289,7 +289,7 @@ changed({What, P}, Joined) ->
             [Q || Q <- Joined, Q =/= P]
     end.
 
-%% Waits until somebody does its work again.
+%% Waits until a successor does its work.
 kill_one() ->
     Groups = [{group, G} || G <- sderl_dir:groups()],
     Scopes = [{Which, Uid}
@@ -518,8 +518,8 @@ stopped_member(_) ->
         finish(F, g, Nodes, Clients, #{stopped => P})
     end).
 
-%% A coordinator that stood still longer than the set-aside time: another one leads by then, and
-%% what the old one has not answered it cannot answer any more (rules 9, 10).
+%% A coordinator that was stopped for longer than the set-aside time: another one leads by then, and
+%% the old one cannot answer its open operations any more (rules 9, 10).
 stopped_coordinator(_) ->
     sderl_ct:seed(),
     again(3, quick, fun(F, Nodes) ->
@@ -541,7 +541,7 @@ stopped_coordinator(_) ->
         finish(F, g, Nodes, Clients)
     end).
 
-%% Somebody floods a member that stands still: who floods is held, and no process of the library, so
+%% A process floods a stopped member: that process is suspended, and no process of the library, so
 %% the others go on (rule 20).
 flooded_member(_) ->
     again(3, quick, fun(F, Nodes) ->
@@ -591,8 +591,7 @@ flood(Target, Data) ->
         flood(Target, Data)
     end.
 
-%% A write that nobody answers ends with an exit after its time; what became of it, a read tells
-%% (rule 19).
+%% A write without an answer exits after its time limit; a read shows its outcome (rule 19).
 unanswered(_) ->
     again(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
         [] = group(F, g, Nodes),

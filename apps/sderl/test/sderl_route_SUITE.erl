@@ -80,9 +80,9 @@ sends(Config) ->
     ?assertEqual({error, no_route},
                  on(Fleet, N7, fun() -> sderl_route:send({nowhere, nobody}, x) end)).
 
-%% Messages that are answered one by one go straight from the last gateway, those that come many at
-%% a time in bundles: all in order, in turns, over two gateways. A process with its queue off the
-%% heap gets none straight.
+%% Messages that are answered one by one go directly from the last gateway, many at a time go in
+%% bundles: all in order, in turns, over two gateways. A process with its message queue off the heap
+%% gets none directly.
 alone(Config) ->
     {Fleet, [N1, _, _, _, _, _, N7]} = fleet(Config),
     Delivered = fun() -> maps:get(delivered, on(Fleet, N7, fun() -> sderl_route:info() end)) end,
@@ -210,7 +210,7 @@ fan_out(Config) ->
     ok = on(Fleet, N1, fun() -> sderl_route:fan_out([right], {nodes, fan}, again) end),
     await(again, fun() -> [hello, again] =:= heard(Fleet, proplists:get_value(N7, Pids)) end).
 
-%% Who asks is told, and everybody can look.
+%% Subscribers get reports, and every process can read them.
 undelivered(Config) ->
     {Fleet, [N1 | _]} = fleet(Config),
     P = process(Fleet, N1),

@@ -153,8 +153,8 @@ order(Config) ->
 
 %% ---------------------------------------------------------------- stopped nodes
 
-%% A gateway that stands still is avoided after three beats, calls meanwhile take another way, and
-%% when it runs again what lay in it is not asked again.
+%% A stopped gateway is avoided after three beats, calls meanwhile take another way, and calls that
+%% were held in it are not executed again when it runs again.
 stopped_gateway(Config) ->
     {Fleet, [N1, _, G1, G2, G3, _, N7]} = fleet(Config),
     Server = sderl_ct_server:start(Fleet, N7, right, server),
@@ -171,7 +171,7 @@ stopped_gateway(Config) ->
     once(Fleet, Callers, [Server]),
     sderl_ct:kill(Fleet, Server, kill).
 
-%% What is for a receiver that stands still waits at the gateway, up to a limit. Nobody else waits.
+%% Messages for a stopped receiver wait at the gateway, up to a limit. Others do not wait.
 stopped_receiver(Config) ->
     {Fleet, [N1, _, G1, G2, G3, N6, N7]} = fleet(Config),
     Slow = register(Fleet, right, slow, process(Fleet, N6)),
@@ -218,7 +218,7 @@ stopped_receiver(Config) ->
 
 %% ---------------------------------------------------------------- too much, and in circles
 
-%% More than the gateways' queues take: every message is delivered or told of.
+%% More than the gateways' queues take: every message is delivered or reported.
 flood(Config) ->
     {Fleet, [N1, _, G1, G2, G3, _, N7]} = fleet(Config),
     To = register(Fleet, right, sink, process(Fleet, N7)),
@@ -244,7 +244,7 @@ flood(Config) ->
     ?assert(Busy >= Sent - 8 * ?QUEUE),
     [sderl_ct:kill(Fleet, X, kill) || X <- [P, To]].
 
-%% Two nodes each take the other for the way: it ends, and is told.
+%% Two nodes each take the other for the way: the message ends, and is reported.
 loop(Config) ->
     {Fleet, [N1, _, G1 | _]} = fleet(Config),
     Forwarded = fun() ->

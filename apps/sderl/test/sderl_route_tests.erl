@@ -65,16 +65,16 @@ both_ends_test() ->
 
 %% ---------------------------------------------------------------- a network
 
-%% Whatever broke: when all is quiet and digests went round, every route is right, no walk goes
-%% astray, and then nothing is sent but digests.
+%% Whatever broke: at rest, after some rounds of digests, every route is right, every walk arrives,
+%% and only digests are sent.
 network_test_() ->
     sderl_prop:eunit("routes of a network that was broken are right in the end", 400,
                      fun prop_network/0).
 
 prop_network() -> prop_network(fun(Net) -> Net end).
 
-%% Routers of before `change`, `summary` or `changes` say and understand less within the same
-%% version of their messages. What they ignore they have by their own digests.
+%% Routers from before `change`, `summary` or `changes` know fewer messages of the same version.
+%% What they ignore they get by their own digests.
 older_test_() ->
     sderl_prop:eunit("routes are right in the end beside routers that know fewer messages", 200,
                      fun() -> prop_network(fun some_older/1) end).
@@ -112,7 +112,7 @@ prop_network(Older) ->
                                   andalso sderl_route_net:sent(Last) =:= {Before, Told}))
             end).
 
-%% What was told of gateways that are gone is forgotten everywhere, and nobody brings it back.
+%% Advertisements of gateways that are gone are forgotten everywhere, and no node brings them back.
 forgotten_test_() ->
     sderl_prop:eunit("gateways that are gone are forgotten", 20, fun prop_forgotten/0).
 
@@ -129,8 +129,8 @@ prop_forgotten() ->
                           lists:all(fun(K) -> K =< Gateways end, Kept))
             end).
 
-%% A node that does not know `changes` has what was told in one by its next digests, or by one for
-%% which a later change makes it ask.
+%% A node that does not know `changes` gets their content by its next digests, or by one that a
+%% later change makes it ask for.
 catches_up_test() ->
     _ = rand:seed(exsss, 3),
     Groups = [{g1, [1, 2]}, {g2, [2, 3]}, {g3, [3, 4]}],

@@ -107,7 +107,7 @@ stand_in(Config) ->
     ok = on(Fleet, N1, fun() -> gen_server:stop(via(mine)) end),
     await(stopped, fun() -> not sderl_ct:alive(Fleet, Mine) end).
 
-%% Calls and casts of many at once; what is slow holds up nobody.
+%% Calls and casts of many at once; a slow call delays no other.
 callers(Config) ->
     {Fleet, [N1, _, _, _, N5]} = fleet(Config),
     Server = sderl_ct_server:start(Fleet, N5, right, server),
@@ -320,7 +320,7 @@ linked(Config) ->
         case heard(Fleet, Trapping) of [{'EXIT', _, why}] -> true; Other -> Other end
     end).
 
-%% A stand-in that nobody needs goes, one that is monitored stays.
+%% An unused stand-in ends, one that is monitored stays.
 idle(Config) ->
     {Fleet, [N1, _, _, _, N5]} = fleet(Config),
     Servers = [sderl_ct_server:start(Fleet, N5, right, N) || N <- [needed, left_alone]],
@@ -492,7 +492,7 @@ sending(StandIn, I, K) ->
         sending(StandIn, I, K + 1)
     end.
 
-%% What is watched on a node that dies, or of which no way leads to any more.
+%% Watched processes of a node that dies, or to which there is no way any more.
 callee_node_dies(Config) ->
     {Fleet, [N1, _, _, N4, N5] = Nodes} = fleet(Config),
     _ = sderl_ct_server:start(Fleet, N5, right, server),
