@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_store).
 -moduledoc false.
-%% The tables of a node, as the group processes write them. Everyone reads them, by `sderl_names`.
+%% The tables of a node, as the group processes write them. Readers use `sderl_names`.
 %%
 %% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. What a new process
 %% of a group needs to go on where its predecessor was killed is beside them (`sderl_saved`,
 %% `sderl_index`): the last batch is written there before its rows.
 %%
-%% The tables are those of all groups, and to look for the rows of one group goes through all. So
-%% the process of a group that has had no name yet does not look: to make a group costs the same
+%% The tables have the rows of all groups, and a search for the rows of one group goes through all.
+%% So the process of a group that has had no name yet does not search: a new group costs the same
 %% however many groups and names there are.
 %%
-%% `sderl_sup` owns the tables, which runs no protocol (rule 30).
+%% `sderl_sup`, which runs no protocol, owns the tables (rule 30).
 
 -behaviour(sderl_core).
 
@@ -29,24 +29,24 @@
 
 -record(st, {
     group,
-    %% By its reference: to look it up by name would cost each operation of each member.
+    %% The table by its reference: a lookup by name would cost time in each operation.
     names :: ets:tid(),
     members = #{} :: #{node() => []},
     index :: undefined | ets:tid(),
-    %% The group has had no name here since its process began, and had none before.
+    %% The group has no name here, and has had none since its process began.
     is_empty = false :: boolean(),
-    %% Members of which there may be a session.
+    %% Members that may have a session.
     sessions = #{} :: #{node() => []}
 }).
 -opaque store() :: #st{}.
 -doc """
-The processes of this node that are monitored, with the last name each got. A monitor stays when
-the name goes: it costs nothing until the process ends, and many a process registers again.
+The monitored processes of this node, with the last name of each. A monitor stays when the name
+goes: it costs nothing until the process ends, and the process may register again.
 """.
 -type local() :: #{pid() => term()}.
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
--doc "Where a reading of rows stands, or `done`.".
+-doc "How far rows have been read, or `done`.".
 -type cursor() :: sderl_rows:cursor() | done.
 
 %% Changes by one application of a batch: local monitors, foreign pids that got a name, and
@@ -68,11 +68,11 @@ new(Group, Members) ->
     #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members},
         sessions = #{N => [] || N <- sderl_saved:session_nodes(Group)}}.
 
--doc "Of a group that is new on this node: there are no names to look for.".
+-doc "For a group that is new on this node: it has no names.".
 -spec empty(store()) -> store().
 empty(St) -> St#st{is_empty = true}.
 
--doc "These rows came with a snapshot.".
+-doc "The store after these rows came with a snapshot.".
 -spec filled([sderl_core:row()], store()) -> store().
 filled([_ | _], #st{is_empty = true} = St) -> St#st{is_empty = false};
 filled(_, St) -> St.
@@ -96,7 +96,7 @@ drop_index(#st{group = G} = St) ->
     sderl_index:forget(G),
     St#st{index = undefined}.
 
--doc "With the index that the process' predecessor left, if it did, and that table.".
+-doc "Takes the index that the process' predecessor left, if any.".
 -spec take_index(store()) -> {ets:tid() | none, store()}.
 take_index(#st{group = G} = St) ->
     case sderl_index:take(G) of
@@ -104,7 +104,7 @@ take_index(#st{group = G} = St) ->
         T -> {T, St#st{index = T}}
     end.
 
--doc "The calling process has that table, if it is the index: when it dies the heir gets it.".
+-doc "The calling process owns this table now. If it is the index, the heir gets it when it dies.".
 -spec own_index(ets:tid(), Heir :: pid() | undefined, store()) -> ok.
 own_index(T, Heir, #st{index = T}) -> sderl_index:own(T, Heir);
 own_index(_, _, _) -> ok.
@@ -140,11 +140,11 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
     true = sderl_saved:log(G, Epoch, Num, Items),
     write(St, Local, {Epoch, Num}, Items, Index, Notify, []).
 
-%% The last batch once more, for a process whose predecessor may have died half-way through it.
+%% Applies the last batch again, for a process whose predecessor may have died half-way through it.
 -spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
 redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
-    %% Homes follow the membership before the batch, and what is known now may be the one after it.
-    %% It was kept when all rows were there: those that are have the right home.
+    %% Homes follow from the membership before the batch, but the present one may be that after it.
+    %% If so all rows were written already, and have the right homes.
     There = [Row || Name <- named(Items),
                     ?STORED(_, _, _, _, E, Seq, _) = Row <- ets:lookup(?NAMES, {G, Name}),
                     E =:= Epoch, Seq >= sderl_core:seq(Num, 0)],
@@ -192,7 +192,7 @@ item_names(#settle{name = Name}) -> [Name];
 item_names(_) -> [].
 
 item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A0) ->
-    %% The way nearly everything goes.
+    %% Nearly every item is one of these.
     #seg{member = O, session = Sid, number = R} = Item,
     #a{st = St, epoch = E, seq = Seq, local = L} = A = has_session(O, A0),
     true = sderl_saved:session(St#st.group, O, {Sid, R, default}),
@@ -205,7 +205,7 @@ item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) 
 %% A name that moved to another home after its former home left must not be dropped with that home.
 item(#view{drops = Drops, live = Live}, #a{came_home = CameHome} = A) ->
     come_home(Live, drop_homes(Drops, CameHome, A));
-%% From here on in the order of operations, the homes that later ones give follow the new members.
+%% From here on the homes of later items follow from the new membership.
 item(#mem{membership = Mem, removed = Removed}, #a{st = St} = A) ->
     rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
 item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A00) ->
@@ -227,7 +227,7 @@ item(#settle{name = Name, losers = Lost, row = Row0}, #a{st = #st{group = G}} = 
         _ -> Row0
     end,
     A = lists:foldl(fun(P, Acc) -> note({name, lost_clash, Name, P}, Acc) end, A0, Lost),
-    %% Unconditional: a learner may still have another row of that name, an old one.
+    %% Unconditional: a learner may still have another, old row of that name.
     case {Row, ets:lookup(?NAMES, {G, Name})} of
         {none, []} -> A;
         {none, [?STORED(_, _, Pid, _, _, _, _)]} -> del(Name, Pid, A);
@@ -274,7 +274,7 @@ come_home(Live, #a{st = #st{group = G}, epoch = E, seq = Seq, came_home = Before
         end
     end, A0, Rows).
 
-%% Names whose pid lives on a node that left stay; the coordinator answers for them now.
+%% Names with a pid on a node that left stay; their home is the coordinator now.
 rehome([], A) -> A;
 rehome(Removed, #a{st = #st{group = G, index = I} = St, epoch = {_, Coord}} = A0) ->
     lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
@@ -285,7 +285,7 @@ rehome(Removed, #a{st = #st{group = G, index = I} = St, epoch = {_, Coord}} = A0
         end
     end, A0, at_home_own(St, Removed)).
 
-%% Registrations and removals that all apply, with nobody to tell.
+%% Registrations and removals that all succeed, without subscribers.
 plain([?REGISTER(Name, Pid) | Ops], O, E, Seq0, L, St, A) ->
     #st{group = G, names = T, members = Ms, index = I} = St,
     Seq = Seq0 + 1,
@@ -330,7 +330,7 @@ op(?UNREGISTER(Name), _, A) ->
 op(?REGISTER(Name, Pid), O, A) ->
     put(Name, Pid, [], O, registered, A);
 op(?UNREGISTER_OF(Name, Pid), _, #a{st = #st{group = G}} = A) ->
-    %% Conditional on the pid: never the successor's name (rule 16).
+    %% Only if that pid has the name: never a successor's name (rule 16).
     case ets:lookup_element(?NAMES, {G, Name}, ?STORED_PID, none) of
         Pid -> del(Name, Pid, A);
         _ -> A
@@ -351,7 +351,7 @@ put(Name, Pid, Options, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq 
 put_row(?ROW(Name, Pid, Home, {E, Seq}, Options), A) ->
     insert(Name, Pid, Home, E, Seq, Options, news(Name, Pid, A), A).
 
-%% A row that comes from elsewhere may be one that we have.
+%% A row from another member may be one that we have.
 news(Name, Pid, #a{st = #st{group = G}, notify = true}) ->
     case ets:lookup_element(?NAMES, {G, Name}, ?STORED_PID, none) of
         none -> registered;
@@ -454,10 +454,9 @@ read_stop(done) -> true;
 read_stop(Cursor) -> sderl_rows:stop(Cursor).
 
 -doc """
-What a new process has to do with each row that its predecessor left, in pieces: names of processes
-of this node are monitored anew, at the coordinator foreign ones are to be watched, and rows that no
-process can have are dropped. Nobody waits for it: a process that has died says so when it is
-monitored.
+What a new process has to do with each row that its predecessor left, in pieces: processes of this
+node are monitored anew, a coordinator has foreign ones watched, and ill-typed rows are dropped. No
+client waits for this: the death of a process that has died shows when it is monitored.
 """.
 -spec sweep(store(), local(), start | cursor()) ->
     {local(), Foreign :: [{term(), pid()}], Dropped :: non_neg_integer(), cursor()}.
@@ -481,7 +480,7 @@ swept({Rows, Cursor}, #st{index = Index}, L0) ->
     end,
     {L, Foreign, length(Unsound), Cursor}.
 
--doc "Replaces what is known of all members' last lists: it came with a snapshot.".
+-doc "Replaces the sessions of all members by those of a snapshot.".
 -spec sessions(store(), #{node() => {term(), non_neg_integer(), term()}}) -> store().
 sessions(#st{group = G, sessions = Had} = St, Sessions) ->
     true = sderl_saved:sessions(G, maps:keys(Had), Sessions),
