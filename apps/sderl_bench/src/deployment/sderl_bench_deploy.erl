@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_deploy).
 -moduledoc """
-Deployments by operations beside a bare loop, on hosts of `m:sderl_bench_ops_hosts`.
+Compares deployments by the operations service with a bare loop, on hosts of
+`m:sderl_bench_ops_hosts`.
 
-All nodes are of one release, which the hosts have beforehand: one more node on each, which stays,
+All nodes run one release, which the hosts have beforehand: one more node on each host stays up, and
 keeps it there. The time is measured from the request until the service reports that all is as the
-file says. The bare loop starts copies of the same instances, as operations laid them out, with the
-same commands and environment and as many at a time; the service stands still meanwhile.
+file says. The bare loop starts copies of the instance folders that the service laid out, with the
+same commands and environment and as many at a time; the service is stopped (`SIGSTOP`) meanwhile.
 """.
 
 -export([with/4, pair/4, metrics/2, at_once/1, once/2, simulated/2]).
 -export_type([params/0, site/0, side/0]).
 
 -doc """
-`hosts` are `servers` (OpenSSH), on one `loopback`, or `folders`; `release_kib` is put into the
-release, and does not get smaller by packing.
+The hosts are OpenSSH `servers` in network namespaces, on one `loopback`, or `folders`.
+`release_kib` is the size of random bytes in the release, which do not compress.
 """.
 -type params() :: #{
     nodes := pos_integer(),
@@ -36,11 +37,10 @@ release, and does not get smaller by packing.
 -type side() :: ops | bare.
 
 -define(BARE_MS, 1_800_000).
-%% As many steps at a time as operations do without being told (`m:sderl_ops_choose`), and for each
-%% host its share, 2 at least.
+%% As many steps at a time as the service takes by default (`m:sderl_ops_choose`).
 -define(STEPS, 8).
 
--doc "How many nodes are started at a time on each of so many hosts.".
+-doc "How many nodes are started at a time on each of `Hosts` hosts.".
 -spec at_once(Hosts :: pos_integer()) -> pos_integer().
 at_once(Hosts) when Hosts =< ?STEPS -> max(1, ?STEPS div Hosts);
 at_once(_) -> 1.
@@ -95,7 +95,7 @@ make_release(#{release_kib := Kib}, Folder) ->
     ok = file:write_file(App, "{application, payload, [{vsn, \"1\"}, {modules, []}]}.\n"),
     file:write_file(File, Bytes).
 
-%% So many nodes besides those that stay; seconds until all is as the file says.
+%% Applies a file with `Nodes` nodes besides those that stay; seconds until all is as it says.
 apply_file(Nodes, Label, Site) ->
     sderl_bench_ops_site:apply_file(cluster(Nodes, Site), Label, Site).
 
@@ -124,7 +124,7 @@ cluster(Nodes, #{hosts := Hosts, folder := Folder, params := #{hosts := Count}})
 pair(First, Number, Label, Site) ->
     Sides = case First of
         ops -> [ops, bare];
-        %% The copies are of what operations laid out.
+        %% The bare loop starts copies of what the service laid out.
         bare when Number > 1 -> [bare, ops];
         bare -> [ops, bare]
     end,
@@ -200,7 +200,7 @@ copy(Site) ->
         end, filelib:wildcard(filename:join(Bare, "*")))
     end, folders(Site)).
 
-%% Where operations have all that is theirs on each host.
+%% The folder of the service on each host.
 folders(#{folder := Folder, hosts := Hosts, params := #{hosts := Count}}) ->
     case sderl_bench_ops_hosts:kind(Hosts) of
         folders ->
@@ -254,7 +254,7 @@ on_host(Number, [Verb | More], Options, #{hosts := Hosts} = Site) ->
 
 %% ---------------------------------------------------------------- all pairs
 
--doc "What all pairs say together.".
+-doc "The medians of all pairs, with the metrics of the preparation.".
 -spec metrics([#{atom() => term()}, ...], site()) -> #{atom() => term()}.
 metrics(Pairs, #{service := Service, prepared := Prepared}) ->
     Of = fun(Key) -> [Value || #{Key := Value} <- Pairs, is_number(Value)] end,
@@ -308,7 +308,7 @@ once(#{nodes := Nodes} = Params, Label) ->
         end
     end).
 
--doc "So many hosts with so many nodes each in the simulator of operations.".
+-doc "`Hosts` hosts with `PerHost` nodes each, in the simulator of operations.".
 -spec simulated(Hosts :: pos_integer(), PerHost :: pos_integer()) -> #{atom() => term()}.
 simulated(Hosts, PerHost) ->
     #{makespan_ms := Makespan, timers_alone_ms := Timers, other_ms := Other, took_ms := Took} =

@@ -12,19 +12,19 @@ a timer.
 |---|---|
 | `deploy_overhead_pct` | how much longer a deployment by operations takes than the bare loop, in percent: median of the pairs; `..._low` and `..._high` are its interval (95 % or more, `sderl_bench_series:median_interval/1`) |
 | `ops_s`, `bare_s`, `other_s` | medians of the two, and of their difference |
-| `cpu_overhead_pct` | the same of processor time, of all that runs for it: nodes, shells, servers, the service. Where nodes are more than processors that is what time comes to, and it holds on a machine that does other things |
-| `ops_all_cpu_s`, `bare_cpu_s` | medians of it |
+| `cpu_overhead_pct` | the same for the processor time of all that runs for the deployment: nodes, shells, servers, the service. With more nodes than cores it decides the time, and other load on the machine does not change it |
+| `ops_all_cpu_s`, `bare_cpu_s` | medians of that processor time |
 | `prepare_s` | transfer and unpacking, and the start of one node on each host, which keeps the release there |
 | `archive_bytes` | size of the release's archive |
-| `ops_bytes_out` | bytes that the machine of operations sent meanwhile, headers and control included; `ops_archives_out` as a multiple of the archive |
+| `ops_bytes_out` | bytes that the machine of the service sent meanwhile, headers and control included; `ops_archives_out` as a multiple of the archive |
 | `control_bytes_per_host` | bytes from and to a host in a deployment, headers included |
 | `ops_cpu_s` | processor time of the service and the programs that it ran, in a deployment |
-| `ops_memory_mib` | the most memory that the service had |
-| `overhead_pct`, `first` | of each pair; which of the two was the first |
+| `ops_memory_mib` | the most memory of the service |
+| `overhead_pct`, `first` | of each pair; which side was the first |
 | `deploy_other_s` | simulated: the makespan less that of the same timers alone |
 | `makespan_s`, `timers_s` | these two |
 | `archives` | archives that the service sent; the hosts gave the others to each other |
-| `state_mib` | memory for what is to be, what is seen and what is remembered, without the programs and binaries of a service |
+| `state_mib` | memory of the desired state, the observed state and the history, without the programs and binaries of a service |
 | `steps`, `decisions`, `simulated_in_s` | steps begun, how often the service decided, time that the simulation took |
 
 Metrics that are not measured are null: bytes where hosts share a loopback or are folders.
@@ -47,7 +47,7 @@ command() ->
         help =>
             """
             Deploys nodes to hosts, which are OpenSSH servers on this machine, by the service of
-            operations and by a bare loop that starts the same virtual machines, in turns. Shows how
+            operations and by a bare loop that starts the same virtual machines, by turns. Shows how
             much longer the service takes, the bytes that it sends, and its memory. Then deploys
             very many nodes in the simulator. A node takes some 50 MB.
             """,

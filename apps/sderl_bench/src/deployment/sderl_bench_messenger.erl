@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_messenger).
 -moduledoc """
-The program that is upgraded while it is at work: users on all nodes send one another messages, in
-their node's groups and, over gateways, in the neighbouring ones.
+The program that is upgraded under load: a process on each node sends messages to the others, in its
+node's groups and, over gateways, in the neighbouring ones.
 
-A node has one process, whose name in each of its groups is `{box, Id}`. A message is kept until its
-receiver has acknowledged it, and sent again with growing pauses until then; a receiver takes each
-once. A node that stops writes what it has not had acknowledged, and what it took, into the folder
-that stays over an upgrade (`SDERL_OPS_STATE`), and the next one goes on with that.
+The process has the name `{box, Id}` in each of its node's groups. A message is kept until its
+receiver has acknowledged it, and sent again with growing pauses until then; a receiver counts it
+once. A node that stops writes its unacknowledged and its received messages into the folder that
+stays over an upgrade (`SDERL_OPS_STATE`), and the next one goes on with them.
 
 The program is the application `messenger` of a release: `application/2` makes that. It needs this
 module and the library. A file `quiet` in the folder of its environment variable `MESSENGER` ends
@@ -62,7 +62,7 @@ not yet acknowledged; `again`: sent again; `missing`: names of its own groups th
     reported = 0 :: integer()
 }).
 
-%% The users of other groups get this part of the messages.
+%% The share of messages that go to other groups.
 -define(FAR, 0.2).
 -define(FIRST_PAUSE_MS, 250).
 -define(LONGEST_PAUSE_MS, 2_000).
@@ -147,7 +147,7 @@ init([]) ->
 
 others(Id, Groups) -> [{Name, Other} || {Name, Ids} <- Groups, Other <- Ids, Other =/= Id].
 
-%% A write of a name waits for other nodes, so it is no business of the process itself.
+%% Registering a name waits for other nodes, so another process does it.
 keep_names(Groups, Name, Box) ->
     Own = own_groups(),
     lists:foreach(fun(Group) ->
@@ -241,7 +241,7 @@ send_again(Own, #s{id = Id, out = Out, again = Before} = S) ->
     end, Due),
     S#s{out = maps:merge(Out, Later), again = Before + map_size(Due)}.
 
-%% Whoever is not there has it with the next try.
+%% A receiver that is not there gets the message with the next try.
 pass({Group, Id}, Message, Own) ->
     Name = {box, Id},
     Atom = binary_to_atom(Group),
@@ -260,7 +260,7 @@ pass({Group, Id}, Message, Own) ->
     end,
     ok.
 
-%% One that came before is acknowledged again: its sender may not have heard.
+%% A message that came before is acknowledged again: the first answer may have been lost.
 take(From, Number, #s{taken = Taken, groups = Groups} = S) ->
     Own = own_groups(),
     Of = [Name || {Name, Ids} <- Groups, lists:member(From, Ids)],
@@ -307,5 +307,5 @@ is_there(Group, Member) ->
         _:_ -> false
     end.
 
-%% Not monotonic: it is written down over a restart.
+%% Wall clock, so that 0 is in the past: `due` after a restart, and the first report.
 wall_ms() -> erlang:system_time(millisecond).

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_ops_hosts).
 -moduledoc """
-Hosts for operations, on this machine: each is an OpenSSH server without rights that has its own
-address, port, host key, user and home (`priv/hosts.sh`). Where a user may have them, each is in a
-network namespace of its own, and what the node of operations sends is counted on its link;
-elsewhere they share the loopback. Or folders are hosts, without servers.
+Hosts for operations, on this machine: each is an unprivileged OpenSSH server with its own address,
+port, host key, user and home (`priv/hosts.sh`). Where users may create network namespaces, each has
+one of its own, and the bytes between the hosts and the service are counted; elsewhere they share
+the loopback. Or folders are hosts, without servers.
 
-However the calling program ends, all that was started on them ends after it.
+However the calling program ends, everything that was started on the hosts is killed after it.
 """.
 
 -export([has_servers/0, start/3, stop/1, provider/1, inside/2, ssh/3, homes/1, bytes/1, kind/1]).
@@ -22,7 +22,7 @@ However the calling program ends, all that was started on them ends after it.
     home := file:filename()
 }.
 
--doc "`epmd` is the port of the port mapper, `os_pid` that of what keeps the namespaces.".
+-doc "`epmd` is the port of epmd, `os_pid` the process that keeps the namespaces.".
 -type hosts() :: #{
     kind := kind(),
     folder := file:filename(),
@@ -37,7 +37,7 @@ However the calling program ends, all that was started on them ends after it.
 -define(END_MS, 60_000).
 -define(FETCH_MS, 300_000).
 
--doc "Whether hosts can be OpenSSH servers here; they are fetched where that has to be.".
+-doc "Whether hosts can be OpenSSH servers here; fetches OpenSSH where the machine has none.".
 -spec has_servers() -> boolean().
 has_servers() ->
     case programs() of
@@ -46,8 +46,8 @@ has_servers() ->
     end.
 
 -doc """
-Starts so many hosts in a folder, whose path must be short, for sockets. `servers` are in namespaces
-where these can be had; an error is a sentence.
+Starts hosts in a folder, whose path must be short because sockets are in it. `servers` are in
+namespaces where these can be had. An error is a sentence.
 """.
 -spec start(file:filename(), Count :: pos_integer(), servers | loopback | folders) ->
     {ok, hosts()} | {error, unicode:chardata()}.
@@ -119,7 +119,7 @@ free_port() ->
     ok = gen_tcp:close(Socket),
     Port.
 
-%% One for each host, and one of the user.
+%% A key for each host, and one for the user.
 keys(Hosts, Folder, Path) ->
     Files = [filename:join([Folder, Name, "host_key"]) || #{name := Name} <- Hosts]
         ++ [filename:join(Folder, "key") || Hosts =/= []],
@@ -136,7 +136,7 @@ keys_each([File | Files], Keygen) ->
 
 write(#{name := Name, address := Address, port := Port, home := Home}, Folder, Epmd, Path, Sshd) ->
     In = fun(File) -> filename:join([Folder, Name, File]) end,
-    %% From OpenSSH 10 on it has parts, which it looks for where it was meant to be installed.
+    %% From OpenSSH 10 on sshd runs other programs, which it expects where it was to be installed.
     Parts = filename:join([filename:dirname(Sshd), "..", "lib", "openssh"]),
     ok = filelib:ensure_path(Home),
     ok = file:write_file(In("passwd"), ["sderl:x:1000:1000::", Home, ":/bin/sh\n"]),
@@ -162,7 +162,7 @@ write_known(Hosts, Folder) ->
     ok = filelib:ensure_path(Folder),
     file:write_file(filename:join(Folder, "known_hosts"), Lines).
 
-%% A process of its own has the port: with it the hosts end.
+%% A process of its own owns the port: when it ends, the hosts end.
 keep(#{kind := Kind, folder := Folder, hosts := Hosts, path := Path} = Of, Sshd) ->
     Script = filename:join(code:priv_dir(sderl_bench), "hosts.sh"),
     Unshare = case Kind of
@@ -220,11 +220,11 @@ stop(#{keeper := Keeper}) ->
     true = demonitor(Monitor, [flush]),
     ok.
 
--doc "What they are.".
+-doc "The kind of the hosts.".
 -spec kind(hosts()) -> kind().
 kind(#{kind := Kind}) -> Kind.
 
--doc "The provider of the file of a cluster, for so many folders where they are no servers.".
+-doc "The provider for a cluster's file; the number of hosts is needed where they are folders.".
 -spec provider(hosts()) -> fun((Folders :: pos_integer()) -> map()).
 provider(#{kind := folders}) ->
     fun(Count) -> #{type => local, hosts => Count} end;
@@ -237,8 +237,8 @@ provider(#{folder := Folder, hosts := Hosts}) ->
     end.
 
 -doc """
-A command as it has to be run to be on the machine of the operations, from which the hosts can be
-reached, and what its environment has.
+A command with what makes it run on the machine of the service, from which the hosts can be
+reached, and its environment.
 """.
 -spec inside([string()], hosts()) -> {[string()], Env :: [{string(), string()}]}.
 inside(Words, #{kind := Kind, os_pid := OsPid, epmd := Epmd, path := Path}) ->
@@ -270,7 +270,7 @@ ssh(Number, Command, #{folder := Folder, hosts := Hosts, path := Path} = Of) ->
 homes(#{hosts := Hosts}) -> [Home || #{home := Home} <- Hosts].
 
 -doc """
-Bytes that the machine of the operations has received from the hosts and sent to them, headers
+Bytes that the machine of the service has received from the hosts and sent to them, headers
 included; `undefined` where they share a loopback.
 """.
 -spec bytes(hosts()) -> {Received :: non_neg_integer(), Sent :: non_neg_integer()} | undefined.
@@ -285,15 +285,15 @@ bytes(_) ->
     undefined.
 
 -doc """
-Processor time that all processes need that are on the hosts now, servers too, and that those have
-needed which they have run and that ended. What ends with nobody to wait for it is lost, so it is
-asked for before nodes are stopped.
+Processor time of all processes that are on the hosts now, servers included, and of the ended ones
+that they waited for. Call it before nodes are stopped: the time of a process for which nobody waits
+is lost.
 """.
 -spec cpu_ms(hosts()) -> number().
 cpu_ms(#{folder := Folder, os_pid := OsPid}) ->
     Mark = unicode:characters_to_binary([Folder, "/"]),
     Marks = [<<"SDERL_OPS_FOLDER=", Mark/binary>>, <<"SDERL_BARE=", Mark/binary>>],
-    %% A node goes on when the shell that has started it has ended.
+    %% A node outlives the shell that has started it, so it is not in the tree.
     Nodes = [Pid || {Pid, Environment} <- sderl_bench_proc:emulators(),
                     lists:any(fun(Value) -> binary:match(Value, Marks) =/= nomatch end,
                               Environment)],

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_ops_service).
 -moduledoc """
-The service of operations in a virtual machine of its own, as `bin/sderl ops` starts it, asked over
-its socket, stopped and killed.
+The operations service in a virtual machine of its own, as `bin/sderl ops` starts it: asked over its
+socket, and killed.
 """.
 
--export([start/2, stop/1, kill/1, signal/2, ask/2, ask/3, memory_mib/1, cpu_ms/1]).
+-export([start/2, kill/1, signal/2, ask/2, ask/3, memory_mib/1, cpu_ms/1]).
 -export_type([service/0]).
 
 -type service() :: #{folder := file:filename(), os_pid := pos_integer(), keeper := pid()}.
@@ -14,7 +14,8 @@ its socket, stopped and killed.
 -define(LOOK_MS, 50).
 
 -doc """
-Starts it with its folder in that of the hosts; one that was killed goes on with what it stored.
+Starts the service, with a folder of this name in that of the hosts. After a kill the new one goes
+on with what the old one stored.
 """.
 -spec start(Name :: string(), sderl_bench_ops_hosts:hosts()) ->
     {ok, service()} | {error, unicode:chardata()}.
@@ -32,7 +33,7 @@ start(Name, #{folder := Base} = Hosts) ->
     {Words, Env} = sderl_bench_ops_hosts:inside(Erl, Hosts),
     Shell = ["-c", "cd \"$0\" && exec \"$@\" </dev/null >>console 2>&1", Folder | Words],
     Caller = self(),
-    %% The killer of the hosts finds this process by its environment.
+    %% `priv/hosts.sh` kills this process with the hosts: its environment names their folder.
     Keeper = spawn(fun() ->
         Port = open_port({spawn_executable, "/bin/sh"}, [
             {args, Shell},
@@ -64,19 +65,10 @@ await(#{folder := Folder, keeper := Keeper} = Service, Deadline) ->
             end
     end.
 
--doc "Ends it; the cluster goes on.".
--spec stop(service()) -> ok.
-stop(Service) ->
-    _ = ask(#{do => stop}, Service),
-    await_end(Service).
-
--doc "Kills it at once.".
+-doc "Kills it, and returns when it has ended. The cluster goes on.".
 -spec kill(service()) -> ok.
-kill(Service) ->
+kill(#{keeper := Keeper} = Service) ->
     ok = signal("KILL", Service),
-    await_end(Service).
-
-await_end(#{keeper := Keeper}) ->
     Monitor = monitor(process, Keeper),
     receive {'DOWN', Monitor, process, Keeper, _} -> ok end.
 
@@ -86,11 +78,11 @@ signal(Name, #{os_pid := OsPid}) ->
     _ = os:cmd("kill -" ++ Name ++ " " ++ integer_to_list(OsPid)),
     ok.
 
--doc "What the request came to (`m:sderl_ops_wire`); an error is a sentence.".
+-doc "The result of a request (`m:sderl_ops_wire`); an error is a sentence.".
 -spec ask(map(), service()) -> {ok, #{binary() => term()}} | {error, unicode:chardata()}.
 ask(Request, Service) -> ask(Request, fun(_) -> ok end, Service).
 
--doc "The same with a function for what is told on the way; it may end the calling process.".
+-doc "The same; `Tell` gets the messages before the result, and may end the calling process.".
 -spec ask(map(), fun((sderl_ops_wire:answer()) -> term()), service()) ->
     {ok, #{binary() => term()}} | {error, unicode:chardata()}.
 ask(Request, Tell, #{folder := Folder}) ->
@@ -101,7 +93,7 @@ ask(Request, Tell, #{folder := Folder}) ->
         {error, Text, Problems} -> {error, [Text, ": ", lists:join("; ", Problems)]}
     end.
 
--doc "The most memory that its virtual machine had, resident.".
+-doc "The most resident memory of its virtual machine so far.".
 -spec memory_mib(service()) -> float() | undefined.
 memory_mib(#{os_pid := OsPid}) ->
     case sderl_bench_proc:memory_kib(integer_to_list(OsPid)) of
@@ -109,7 +101,7 @@ memory_mib(#{os_pid := OsPid}) ->
         undefined -> undefined
     end.
 
--doc "Processor time that it and the programs that it ran, or runs, have needed.".
+-doc "Processor time of the service and of the programs that it ran or runs.".
 -spec cpu_ms(service()) -> number() | undefined.
 cpu_ms(#{os_pid := OsPid}) ->
     case sderl_bench_proc:tree(integer_to_list(OsPid)) of

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_ops_site).
--moduledoc "Hosts and a service of operations for a benchmark, and the cluster that they keep.".
+-moduledoc "Hosts and the operations service for a benchmark, and the cluster that they run.".
 
 -export([with/4, apply_file/3, library/0]).
 -export_type([site/0]).
@@ -46,7 +46,7 @@ said({error, Text}) when is_list(Text); is_binary(Text) -> {error, {said, Text}}
 said(Outcome) -> Outcome.
 
 -doc """
-Makes a cluster what is to be; seconds until all is as it says. With a label progress is shown.
+Applies a cluster's file; seconds until all is as it says. With a label it shows progress.
 """.
 -spec apply_file(Cluster :: map(), Label :: [unicode:chardata()], site()) ->
     {ok, Seconds :: float()} | {error, unicode:chardata()}.

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_resume).
 -moduledoc """
-The service of operations killed in the middle of what it does: at points of each operation, from
-the first step to the last, by `kill -9`. A new service goes on with what is stored and seen; the
-cluster must end as its file says, and each instance must run once.
+Kills the operations service (`kill -9`) at points of each operation, from the first step to the
+last. A new service goes on from what is stored and what it sees; the cluster must end as its file
+says, and each instance must run once.
 """.
 
 -export([round/4, operations/0]).
@@ -12,8 +12,8 @@ cluster must end as its file says, and each instance must run once.
 -type operation() :: apply | upgrade | scale | drain | rollback.
 
 -doc """
-`resumed`: it ended as the file says; `twice`: instances that ran more than once then. `why` tells
-what was there instead.
+`resumed`: whether the cluster ended as its file says; `twice`: instances that ran more than once in
+the end; `why`: the state that was found instead.
 """.
 -type outcome() :: #{
     operation := operation(),
@@ -31,8 +31,8 @@ what was there instead.
 operations() -> [apply, upgrade, scale, drain, rollback].
 
 -doc """
-All operations one after the other, each killed at that point of so many; then all is destroyed.
-`Told` is called after each.
+Runs all operations one after the other, and kills the service in each of them when
+`Point / Points` of its steps have begun; then destroys the cluster. `Told` is called after each.
 """.
 -spec round(Point :: pos_integer(), Points :: pos_integer(), fun((outcome()) -> term()),
             sderl_bench_ops_site:site()) ->
@@ -72,7 +72,7 @@ request(rollback, Site) ->
         {ok, #{do => rollback, revision => First}}
     end.
 
-%% Of this round: the revisions before the last "destroy" are of earlier ones.
+%% The first one of this round: revisions before the last "destroy" are of earlier rounds.
 first_revision(#{service := Service}) ->
     maybe
         {ok, #{~"revisions" := Revisions}} ?=
@@ -98,7 +98,7 @@ file(Config, #{folder := Folder}) ->
 
 %% ---------------------------------------------------------------- the kill
 
-%% Kills it when this part of the steps has begun, or when it is done.
+%% Kills the service when this part of the steps has begun, or when the request is done.
 killed_at(Part, Request, #{service := Service}) ->
     Caller = self(),
     {Asker, Monitor} = spawn_monitor(fun() ->
@@ -140,7 +140,7 @@ ask_again(Operation, Request, #{service := Service}) ->
             end
     end.
 
-%% Whether the newest revision is of it. To drain again does no harm.
+%% Whether the newest revision is of this operation. Draining again does no harm.
 is_known(drain, Service) ->
     _ = sderl_bench_ops_service:ask(#{do => drain, instance => ~"n2", wait => false}, Service),
     true;
@@ -207,7 +207,7 @@ word(~"up") -> up;
 word(~"drained") -> drained;
 word(Other) -> Other.
 
-%% All that run were laid out with the same release and settings: nothing is half upgraded.
+%% All running instances have the same release and settings: none is half upgraded.
 settings_are_one(drain, _) -> true;
 settings_are_one(_, #{folder := Folder}) ->
     Files = filelib:wildcard(filename:join(Folder, "s/hosts/here/*/nodes/*/instance")),

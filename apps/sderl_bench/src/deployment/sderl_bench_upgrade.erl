@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_upgrade).
 -moduledoc """
-A rolling upgrade of a cluster that is at work, by operations: nodes in a ring of groups, as in the
-demo, each with `m:sderl_bench_messenger`. Hosts are folders of this machine.
+A rolling upgrade of a cluster under load: nodes in a ring of groups, as in the demo, each with
+`m:sderl_bench_messenger`. Hosts are folders of this machine.
 """.
 
 -export([run/2, judge/1]).
 -export_type([params/0]).
 
 -doc """
-`gateways` are members that two neighbouring groups share; `batch` is how many nodes are out at a
+`gateways` are members that two neighbouring groups share; `batch` is how many nodes are down at a
 time, `every_ms` the time between two messages of a node.
 """.
 -type params() :: #{
@@ -94,8 +94,8 @@ upgraded(Site) ->
 in_nodes(Name, Site) ->
     filelib:wildcard(filename:join([folder(Site), "s/hosts/here/*/nodes/n*", Name])).
 
-%% Until nothing is on its way, no name is missing and the reports agree, or for so long. Each node
-%% reports by itself: a sender's report may tell of messages that the receiver's is too old to have.
+%% Waits until no message is on its way and no name is missing, and the reports agree. Each node
+%% reports by itself: a sender's report may have messages that its receiver's is too old to have.
 await_quiet(Params, Site) ->
     await_quiet(map_get(nodes, Params), Site, erlang:monotonic_time(millisecond) + ?QUIET_MS).
 
@@ -114,8 +114,8 @@ id(File) ->
     unicode:characters_to_binary(filename:basename(filename:dirname(filename:dirname(File)))).
 
 -doc """
-What the nodes' reports say together. A message is lost that its receiver has not acknowledged in
-the end, or that it acknowledged and does not have.
+The sums of the nodes' reports. A message is lost if its receiver has not acknowledged it in the
+end, or has acknowledged it and does not have it.
 """.
 -spec judge(#{Id :: binary() => sderl_bench_messenger:report()}) -> #{atom() => term()}.
 judge(Reports) ->

@@ -1,25 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_upgrade_experiment).
 -moduledoc """
-`bin/sderl bench upgrade`: what a rolling upgrade does to a cluster at work, and whether operations
-go on when their service is killed.
+`bin/sderl bench upgrade`: what a rolling upgrade does to a cluster under load, and whether
+operations go on when their service is killed.
 
-A cluster with the groups of the demo, but two gateways between neighbours, so that none of them is
-the last one, is brought up, given a new release while its nodes send one another messages
-(`m:sderl_bench_upgrade`), and asked in the end what arrived. Then the service is killed at points
+The cluster has the groups of the demo, but two gateways between neighbours, so that one is left
+while the other is upgraded. It gets a new release while its nodes send one another messages
+(`m:sderl_bench_upgrade`), and reports in the end what arrived. Then the service is killed at points
 of each operation (`m:sderl_bench_resume`).
 
 | metric | meaning |
 |---|---|
 | `lost_messages` | not acknowledged by their receivers in the end, or acknowledged and not there: 0, else something is wrong |
 | `names_missing` | names that a member of their group does not find in the end: 0 |
-| `sent`, `acknowledged`, `again` | messages of all nodes; sent again, as no answer came |
+| `sent`, `acknowledged`, `again` | messages of all nodes; those sent again, as no answer came |
 | `started_s`, `upgrade_s` | from the request until all is as the file says |
 | `nodes_upgraded`, `nodes_reported` | nodes that have the new release, and that answered in the end: all |
 | `ops_memory_mib` | the most memory that the service had |
-| `resumed`, `kills` | how often it was killed, and how often all ended as the file says |
+| `kills`, `resumed` | how often the service was killed, and how often the cluster ended as the file says |
 | `twice` | instances that ran more than once then: 0 |
-| `resumed_by_operation` | of each |
+| `resumed_by_operation` | `resumed` of each operation |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -30,7 +30,7 @@ of each operation (`m:sderl_bench_resume`).
 
 -doc false.
 -spec summary() -> string().
-summary() -> "a rolling upgrade under load; the service of operations killed at its work".
+summary() -> "a rolling upgrade under load; the operations service killed at its work".
 
 -doc false.
 -spec command() -> argparse:command().
@@ -48,7 +48,7 @@ command() ->
             option(group_size, "G", integer, 6, "nodes of a group, without gateways of another"),
             option(gateways, "K", integer, 2, "gateways between two groups"),
             option(hosts, "H", integer, 4, "folders that act as hosts"),
-            option(batch, "B", integer, 2, "nodes that are out at a time"),
+            option(batch, "B", integer, 2, "nodes that are down at a time"),
             option(every_ms, "MS", integer, 50, "time between two messages of a node"),
             option(kills, "K", integer, 10, "points of each operation at which the service is "
                                             "killed; 0 for none")
@@ -64,8 +64,7 @@ check(#{nodes := Nodes, kills := Kills, group_size := Size, gateways := Gateways
         ok ?= at_least(2, [group_size], Options),
         ok ?= at_most([{nodes, 1000}, {kills, 100}, {hosts, 500}], Options),
         ok ?= case Nodes of
-            1 -> {error, "--nodes must be 0 or at least 2, not 1: nobody else is there to write "
-                         "to"};
+            1 -> {error, "--nodes must be 0 or at least 2, not 1: one node has none to write to"};
             _ -> ok
         end,
         ok ?= case {Nodes, Kills} of
@@ -99,7 +98,7 @@ upgrade(#{nodes := Nodes} = Options, Output) ->
         {ok, Metrics} ?= Outcome,
         Of = fun(Key) -> sderl_table:number(map_get(Key, Metrics)) end,
         ok = sderl_bench_output:say(Output, [
-            io_lib:format("A rolling upgrade of ~w nodes, ~w at a time, at work; ",
+            io_lib:format("A rolling upgrade of ~w nodes, ~w at a time, under load; ",
                           [Nodes, map_get(batch, Options)]), sderl_bench_machine:text(), "\n",
             sderl_table:text(["", ""], [
                 ["upgraded nodes", Of(nodes_upgraded)],
@@ -155,8 +154,8 @@ resume(#{kills := Points}, Output) ->
     maybe
         {ok, Outcomes} ?= Outcome,
         Metrics = kills(Outcomes),
-        ok = sderl_bench_output:say(Output, ["\nThe service of operations, killed at points of "
-                                             "each operation\n", table(Outcomes)]),
+        ok = sderl_bench_output:say(Output, ["\nThe operations service, killed at points of each "
+                                             "operation\n", table(Outcomes)]),
         ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(
             upgrade, #{part => resumed, points => Points}, Metrics, Started)),
         case [Why || #{why := Why} <- Outcomes] of
