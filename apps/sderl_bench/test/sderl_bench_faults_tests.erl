@@ -91,7 +91,7 @@ options_test_() ->
         ?_test(Says(Args, Words))
      || {Args, Words} <- [
             {["--fault", "kil"], ["--fault", "\"kil\"", "kill_coordinator"]},
-            {["--fault", "kill,kill"], ["twice", "--repetitions"]},
+            {["--fault", "kill,kill"], ["twice; name it once"]},
             {["--impl", "pg"], ["--impl", "\"pg\"", "s_group, global"]},
             {["--nodes", "2"], ["--nodes", "at least 3"]},
             {["--nodes", "251"], ["--nodes", "at most 250"]},

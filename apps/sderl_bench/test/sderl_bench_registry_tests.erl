@@ -59,7 +59,7 @@ bad_options_test_() ->
          {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
          {"--peer syn: there is no folder nowhere/at/all",
           ["--impl", "syn", "--peer", "syn=nowhere/at/all"]},
-         {"--impl names pg twice; use --repeat to run it several times",
+         {"--impl names pg twice; name it once",
           ["--impl", "pg,global,pg"]},
          {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
          {"--clients must be at least 1, not 0", ["--clients", "0"]},

@@ -4,12 +4,11 @@
 Repetitions of faults on real nodes.
 
 One repetition: clients on all nodes write; the fault comes, lasts, and is undone; then every node
-must have all that was answered before, and agree with the others, while clients still write. At
-last the clients stop and all tables are compared with what the clients were answered. Then their
-processes end, and all names must go.
+must have all that was answered before, and agree with the others, while clients still write. Then
+the clients stop, and all tables are compared with the answers that the clients got. In the end the
+clients' processes end, and all names must go.
 
-Nodes are used again for the next repetition. After one that did not end as it should they are
-replaced.
+The next repetition uses the same nodes, or new ones if this one failed.
 """.
 
 -export([run/3]).
@@ -22,8 +21,8 @@ replaced.
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
 -doc """
-`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far
-writers; without `consistency`: an available group.
+The defaults of `tick_ms` and `set_aside_ms` are the library's; `far` (with far writers) is true by
+default, and `consistency` is `available`.
 """.
 -type params() :: #{
     nodes := pos_integer(),
@@ -57,8 +56,8 @@ writers; without `consistency`: an available group.
 -define(MOST_FAILURES, 3).
 
 -doc """
-Runs the jobs and calls `Report` with each one's outcome, as soon as it is there. Jobs beside one
-another that can share nodes do so.
+Runs the jobs and calls `Report` with the outcome of each as soon as it is there. Consecutive jobs
+that can share nodes do so.
 """.
 -spec run([job()], params(), fun((outcome()) -> ok | {error, term()})) -> ok | {error, term()}.
 run(Jobs, #{repetitions := Repetitions} = Params, Report) ->
@@ -97,7 +96,7 @@ ready(#{nodes := Nodes} = World) ->
         {error, Why} -> {error, {not_ready, Why}}
     end.
 
-%% The jobs that are left when these nodes cannot be used any more, or others are needed.
+%% Runs jobs until these nodes cannot be used any more, or others are needed; gives the jobs left.
 jobs([], _Key, _World, _Params, _Report) ->
     {ok, []};
 jobs([#{job := Job, left := 0} = State | States], Key, World, Params, Report) ->
@@ -181,7 +180,7 @@ start_clients(
     _ = [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
     _ = [
         ok = call(World, Node, sderl_bench_faults_client, far, [
-            Registry, call(World, Other, sderl_bench_faults_client, holders, [?HOLDERS])
+            call(World, Other, sderl_bench_faults_client, holders, [?HOLDERS])
         ])
      || maps:get(far, Params, true),
         {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
@@ -212,7 +211,7 @@ befall(#{name := Name, module := Module, lasts := Lasts} = Kind,
     end,
     from(Kind, Injected, At, Stalling, World#{times => [{fault, At}]}).
 
-%% From the fault: those that are left first, then all, when it is undone.
+%% Convergence from the fault: first of the nodes that are left, then of all, once it is undone.
 from(#{from := fault} = Kind, Injected, At, Stalling, #{nodes := Nodes} = World) ->
     Live = Nodes -- maps:get(away, Injected, []),
     ok = (maps:get(finish, Injected, fun(_) -> ok end))(Live),
@@ -228,7 +227,7 @@ from(#{from := fault} = Kind, Injected, At, Stalling, #{nodes := Nodes} = World)
         {error, Why} ->
             finish(undefined, undefined, stalled(Stalling, World), Live, {error, Why}, World)
     end;
-%% From its end: all.
+%% Convergence from the fault's end, of all nodes.
 from(Kind, Injected, _At, Stalling, #{nodes := Nodes} = World0) ->
     Undone = undone(Kind, Injected, World0),
     World = timed(undone, Undone, World0),
@@ -278,7 +277,7 @@ converge(Live, Injected, World) -> converge(Live, Live, Injected, World).
 converge(Live, Clients, Injected, World) ->
     linking(World, Live, fun() -> pinned(Live, Clients, Injected, World) end).
 
-%% With whatever the registry needs of others to be linked.
+%% Runs `Fun` while links that the registry does not restore itself are restored.
 linking(#{fleet := Fleet, registry := Registry}, Live, Fun) ->
     Linker = spawn_link(fun() -> link_again(Registry, Fleet, Live) end),
     Result = Fun(),
@@ -378,8 +377,8 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged,
         Why
     }.
 
-%% Clients are quiet now: what is not there has time to come. Where all say the same for a while,
-%% and still not what they should, it is lost.
+%% Clients are quiet now, so names that are missing have time to come. Those that are still missing
+%% when all nodes have agreed for a while are lost.
 compared(Journals, Ms, #{nodes := Nodes, registry := Registry} = World) ->
     Look = fun() ->
         Tables = [Table
@@ -405,7 +404,7 @@ compared(Look, Found, Since, Deadline) ->
             end
     end.
 
-%% With what the clients know of the first few, in ms from the fault.
+%% Adds what the clients know of the first few names, in ms from the fault.
 brief(#{lost := Lost, came_back := Back} = Found, Clients,
       #{times := [{fault, Zero} | _] = Times} = World) ->
     Few = Found#{lost := lists:sublist(Lost, 5), came_back := lists:sublist(Back, 5)},

@@ -18,27 +18,28 @@ One leader process a node owns the journal, a table with one row a name,
 | `open` | an operation is under way, or ended without an answer |
 
 In a group that decides by majority a held name becomes `open` when its process is told that the
-majority is lost: it may go to others. So do the far names of a node that was cut off.
+majority is lost: the name may go to others. So do the far names of a node that was cut off.
 
-*Rivals* exist only there. One for each node's name runs on every node, and all try to register it
-again and again, for a process that ends when it is told so. The journal has from when until when
-which of them had it, as far as they were told.
+*Rivals* exist only in such groups. Every node runs one for each node's name, and all try to
+register that name again and again, for a process that ends when it is told that the majority is
+lost. The journal has the times from which and until which each of them had the name, as far as it
+was told.
 
-It can be read while clients wait for answers. Of a far name the process itself keeps the row, on
-its own node, and only once it was told that it has the name; so the journal of a node that is
-killed is never needed.
+The journal can be read while clients wait for answers. The row of a far name is kept by the named
+process, on its own node, and only once it was told that it has the name; so the journal of a node
+that is killed is never needed.
 """.
 
 %% Called over the fleet's control channel.
--export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, since/1, stop/0]).
--export([burst/2, burst_answers/0, burst_done/1, short/1, short_end/0]).
+-export([start/2, holders/1, far/1, mark/0, answers/0, gap/0, pin/0, journal/1, since/1, stop/0]).
+-export([burst/2, burst_done/1, short/1, short_end/0]).
 -export([compete/1, cut_off/1]).
 -export_type([journal/0, claim/0]).
 
 -import(sderl_bench_faults_counters, [answered/2, asked/2, is_paused/1, now_us/0]).
 
 -doc """
-`refused`: answers `no`, which nobody should get; but for those for want of a majority,
+`refused`: answers `no`, which nobody should get, without those for want of a majority, which are
 `no_majority`. `hung`: clients that still waited for an answer. `cut_off_yes`: writes that were
 answered `yes` although they were begun and answered on a side of a split without a majority.
 `claims`: those of the rivals.
@@ -57,8 +58,8 @@ answered `yes` although they were begun and answered on a side of a split withou
 }.
 
 -doc """
-A rival's process had a name from the answer on until it was told of the loss, in us of the system's
-clock; `infinity`: to the end.
+The time in which a rival's process had a name: from the answer until it was told that the majority
+is lost (`infinity`: it was not), in us of the system's clock.
 """.
 -type claim() :: {Name :: term(), pid(), From :: integer(), To :: integer() | infinity}.
 
@@ -77,7 +78,7 @@ clock; `infinity`: to the end.
 -define(FAR_PAUSE_MS, 25).
 -define(RIVAL_PAUSE_MS, 200).
 
--doc "Starts so many writers, and ends those that were there.".
+-doc "Starts writers, after ending those that were there.".
 -spec start(module(), non_neg_integer()) -> ok.
 start(Registry, Writers) ->
     ok = stop(),
@@ -103,7 +104,7 @@ leader(Caller, Registry, Writers) ->
     Caller ! {?MODULE, started},
     lead(Registry, Counters, Pids).
 
-%% Runs what it is asked to, so that the processes that this starts are linked to it.
+%% Starts all clients itself, so that they are linked to it.
 lead(Registry, Counters, Clients) ->
     receive
         {clients, From, Ref, Bodies} ->
@@ -170,7 +171,7 @@ writer(
             writer(give_back(Next))
     end.
 
-%% Names that were there when the driver pinned them stay until the end.
+%% Names that the driver has pinned stay until the end.
 give_back(#w{counters = Counters, pinned = Pinned} = W) ->
     case sderl_bench_faults_counters:pins(Counters) of
         Pinned -> give_oldest(W);
@@ -181,8 +182,8 @@ give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
     #w{registry = Registry, counters = Counters, pinned = Pinned} = W,
     [{Name, Pid, State, _}] = Row = ets:lookup(?MODULE, Name),
     note(Name, Pid, open),
-    %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held
-    %% before.
+    %% The driver may have pinned the names just now: it reads the rows after that, and may have
+    %% read this one before it was `open`.
     case sderl_bench_faults_counters:pins(Counters) of
         _ when State =/= held ->
             W#w{kept = Kept};
@@ -211,7 +212,7 @@ claim(Registry, Counters, Name, Pid) ->
     case answered(Counters, fun() -> Registry:register(Name, Pid) end) of
         yes ->
             note(Name, Pid, held),
-            %% Its process may have been told before.
+            %% Its process may have been told before that the majority is lost.
             _ = [note(Name, Pid, open) || ets:member(?MODULE, {told, Pid})],
             true;
         no ->
@@ -225,7 +226,7 @@ claim(Registry, Counters, Name, Pid) ->
 %% Has a name, and ends with the clients.
 holder() -> spawn_holder(fun hold/1).
 
-%% It hears of a lost majority as of an exit, and gets its monitor of the clients.
+%% A lost majority is an exit signal to it. `Body` gets its monitor of the clients' leader.
 spawn_holder(Body) ->
     spawn(fun() ->
         _ = process_flag(trap_exit, true),
@@ -259,8 +260,8 @@ told(Clients) ->
     end.
 
 -doc "Starts the far writer, with processes of another node.".
--spec far(module(), [pid()]) -> ok.
-far(_Registry, Holders) ->
+-spec far([pid()]) -> ok.
+far(Holders) ->
     ask({clients, [fun(Registry, Counters) -> far(Registry, Counters, Holders, 1) end]}).
 
 far(_Registry, _Counters, [], _) ->
@@ -271,8 +272,8 @@ far(Registry, Counters, [Holder | Holders], I) ->
             ok;
         false ->
             Name = {{far, node()}, I},
-            %% It may be refused: the other node cannot be reached. No answer of its is counted: its
-            %% time depends on two nodes.
+            %% It may be refused, when the other node cannot be reached. Its answers are not
+            %% counted, because their time depends on two nodes.
             try Registry:register(Name, Holder) of
                 yes ->
                     %% Must not make a link nor wait for one.
@@ -290,8 +291,8 @@ far(Registry, Counters, [Holder | Holders], I) ->
 %% ---------------------------------------------------------------- rivals
 
 -doc """
-Starts a rival for the name of each of these nodes. The name of this node is tried at once, so that
-each node has its own as a rule.
+Starts a rival for the name of each of these nodes. It tries the name of this node at once, and the
+others later, so that each node usually has its own name.
 """.
 -spec compete([node()]) -> ok.
 compete(Nodes) ->
@@ -334,7 +335,7 @@ held_until_paused(Counters, Monitor) ->
         end
     end.
 
-%% It has the name no more when it is gone, but does nothing under it from here on.
+%% The name is free only when this process has ended, but it does nothing under the name from here.
 contend(Clients) ->
     receive
         {'DOWN', Clients, process, _, _} -> ok;
@@ -342,8 +343,8 @@ contend(Clients) ->
     end.
 
 -doc """
-Says whether this node is on a side of a split that has no majority: what is asked and answered
-meanwhile must not be answered `yes`.
+Says whether this node is on a side of a split that has no majority: a request that is made and
+answered meanwhile must not be answered `yes`.
 """.
 -spec cut_off(boolean()) -> ok.
 cut_off(IsCutOff) ->
@@ -357,7 +358,7 @@ cut_off(IsCutOff) ->
 %% ---------------------------------------------------------------- bursts
 
 -doc """
-So many processes register so many names each, one after the other, as fast as they are answered.
+`Processes` processes register `Each` names each, one after the other, as fast as they are answered.
 """.
 -spec burst(pos_integer(), pos_integer()) -> ok.
 burst(Processes, Each) ->
@@ -374,14 +375,10 @@ burst(Processes, Each) ->
      || P <- lists:seq(1, Processes)
     ]}).
 
--doc "How many of them have been answered, or given up.".
--spec burst_answers() -> non_neg_integer().
-burst_answers() -> sderl_bench_faults_counters:burst_answers(counters()).
-
--doc "Waits until so many have been.".
+-doc "Waits until so many registrations of bursts were answered, or given up.".
 -spec burst_done(pos_integer()) -> ok.
 burst_done(Count) ->
-    case burst_answers() of
+    case sderl_bench_faults_counters:burst_answers(counters()) of
         N when N >= Count -> ok;
         _ -> pause(1), burst_done(Count)
     end.
@@ -449,7 +446,7 @@ held() -> [{Name, Pid} || [Name, Pid] <- ets:match(?MODULE, {'$1', '$2', held, '
 
 -doc """
 Lets no client begin anything more, waits so many milliseconds for those that wait for an answer,
-and gives what is so in the end.
+and gives the journal.
 """.
 -spec journal(non_neg_integer()) -> journal().
 journal(Ms) ->
@@ -467,7 +464,7 @@ journal(Ms) ->
     }.
 
 -doc """
-Since when these names, as far as this node's clients know them, are what they are, in us of the
+The state of these names, as far as this node's clients know them, and since when, in us of the
 system's clock.
 """.
 -spec since([term()]) -> [{term(), held | gone | open, integer()}].

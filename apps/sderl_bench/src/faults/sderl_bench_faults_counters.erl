@@ -36,7 +36,7 @@ now_us() -> os:system_time(microsecond).
 
 %% ---------------------------------------------------------------- answers
 
-%% Also `no` is an answer, but one that is counted: nothing that clients ask for can be refused.
+%% `no` is an answer too, but it is counted: nothing that clients ask for should be refused.
 -doc "As `asked/2`, and the answer is counted.".
 -spec answered(counters(), fun(() -> yes | {no, term()})) -> yes | no | unknown.
 answered(Counters, Ask) ->
@@ -53,7 +53,7 @@ answered(Counters, Ask) ->
             unknown
     end.
 
-%% Nothing gets through to who has been cut off since before it asked until after the answer.
+%% A node that was cut off from before the question until after the answer must not get a `yes`.
 -doc "Asks a registry; `unknown` if it gives no answer.".
 -spec asked(counters(), fun(() -> yes | {no, term()})) -> yes | {no, term()} | unknown.
 asked(Counters, Ask) ->
@@ -92,7 +92,7 @@ longer(Counters, Gap) ->
 -spec count_burst(counters()) -> ok.
 count_burst(Counters) -> atomics:add(Counters, ?BURST, 1).
 
--doc "How many were.".
+-doc "How many registrations of bursts were answered, or given up.".
 -spec burst_answers(counters()) -> non_neg_integer().
 burst_answers(Counters) -> atomics:get(Counters, ?BURST).
 
@@ -109,7 +109,7 @@ gap(Counters) -> max(atomics:get(Counters, ?GAP), now_us() - atomics:get(Counter
 -spec answers(counters()) -> non_neg_integer().
 answers(Counters) -> atomics:get(Counters, ?ANSWERS).
 
--doc "What the journal has of them.".
+-doc "The counts for the journal.".
 -spec counted(counters()) ->
     #{
         answers := non_neg_integer(),
@@ -140,7 +140,7 @@ is_paused(Counters) -> atomics:get(Counters, ?PAUSED) =:= 1.
 -spec pin(counters()) -> ok.
 pin(Counters) -> atomics:add(Counters, ?PINNED, 1).
 
--doc "How often that was said.".
+-doc "How often the driver has pinned names.".
 -spec pins(counters()) -> non_neg_integer().
 pins(Counters) -> atomics:get(Counters, ?PINNED).
 

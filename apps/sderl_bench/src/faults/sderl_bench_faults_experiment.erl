@@ -13,21 +13,20 @@ Metrics of one fault, as in the JSON output:
 | `lost_acknowledged` | names whose registration was answered, whose process lives, and that some member does not have in the end |
 | `came_back` | names that some member has in the end although their unregistration was answered, or their process is dead |
 | `converge_ms` | `p50`, `p99`: from the fault (`params.from` is `fault`) or its end (`done`) until every node that is left has all that was answered, and agrees with the others |
-| `rejoin_ms` | the same for a killed node that was started again, from its start's end |
+| `rejoin_ms` | the same for a killed node that was started again, from the end of its start |
 | `stalled_ms` | the longest time, from the fault to convergence, in which no write was answered on some node that was itself neither killed nor stopped |
 | `unknown`, `refused`, `hung` | writes that ended without an answer; that were refused; that had none 30 s after the rest |
 | `answers` | writes that were answered |
-| `no_majority` | writes that were answered so: they are none of the `refused` |
+| `no_majority` | writes that were refused for want of a majority; not in `refused` |
 | `cut_off_yes` | writes that were begun and answered `yes` on a side of a split without a majority, while it lasted |
-| `claims`, `held_twice` | majority groups: how often one of the processes that want the same names got one; how often two of them had it at one time |
+| `claims`, `held_twice` | majority groups: how often one of the processes that compete for the same names got one; how often two of them had it at one time |
 """.
 
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([table/3]).
 
--import(sderl_bench_experiment, [at_least/3]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, known/4, words/1]).
 
 -define(LEAST_NODES, 3).
 %% As many as there can be network namespaces.
@@ -55,49 +54,26 @@ command() ->
             "both ends."
         ]),
         arguments => [
-            text(fault, "-fault", "F,F", "some of the faults; all without this", "all"),
+            option(fault, "F,F", string, "all", "some of the faults; all without this"),
             #{
                 name => consistency, long => "-consistency", type => {atom, [available, majority]},
                 default => available,
-                help => help("-consistency", "C", "of the group: available or majority",
-                             "available")
+                help => {"[--consistency C]", ["of the group: available or majority (available)"]}
             },
-            text(impl, "-impl", "I,I", "registries: s_group, global", "s_group,global"),
-            number(repetitions, "-repetitions", "R", "of each fault"),
-            number(nodes, "-nodes", "N", "members of the group"),
-            number(clients, "-clients", "C", "writing processes on each node"),
-            (number(tick_ms, "-tick-ms", "MS", "heartbeat of the group"))#{required => false},
-            (number(set_aside_ms, "-set-aside-ms", "MS",
-                    "patience with a silent member"))#{required => false},
-            (number(hold_ms, "-hold-ms", "MS", "how long a fault lasts"))#{required => false},
-            #{name => markdown, long => "-markdown", type => boolean, default => false,
-              help => {"[--markdown]", ["the table in Markdown"]}}
+            option(impl, "I,I", string, "s_group,global", "registries: s_group, global"),
+            option(repetitions, "R", integer, 20, "of each fault"),
+            option(nodes, "N", integer, 5, "members of the group"),
+            option(clients, "C", integer, 2, "writing processes on each node"),
+            ms(tick_ms, "heartbeat of the group (the library's default)"),
+            ms(set_aside_ms, "silence after which a member is set aside (the library's default)"),
+            ms(hold_ms, "how long a fault lasts (set-aside + 4 ticks)"),
+            sderl_command:flag(markdown, "the table in Markdown")
         ]
     }.
 
-text(Name, Long, Shape, Text, Default) ->
-    #{name => Name, long => Long, type => string, default => Default,
-      help => help(Long, Shape, Text, Default)}.
+ms(Name, Text) -> sderl_command:option(Name, "MS", integer, Text).
 
-number(Name, Long, Shape, Text) ->
-    case defaults() of
-        #{Name := Default} ->
-            #{name => Name, long => Long, type => integer, default => Default,
-              help => help(Long, Shape, Text, integer_to_list(Default))};
-        #{} ->
-            #{name => Name, long => Long, type => integer,
-              help => help(Long, Shape, Text, shown(Name))}
-    end.
-
-help(Long, Shape, Text, Default) ->
-    {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten([Text, " (", Default, ")"])]}.
-
-shown(hold_ms) -> "set-aside + 4 ticks";
-shown(_) -> "the library's default".
-
-defaults() -> #{repetitions => 20, nodes => 5, clients => 2}.
-
-%% The library's, for what depends on them.
+%% The library's defaults.
 -define(TICK_MS, 1000).
 -define(SET_ASIDE_MS, 4000).
 
@@ -108,11 +84,12 @@ check(#{impl := Impls, fault := Faults} = Options) ->
     Aside = maps:get(set_aside_ms, Options, ?SET_ASIDE_MS),
     Numbers = maps:merge(#{hold_ms => Aside + 4 * Tick}, Options),
     maybe
-        {ok, Registries} ?= listed("--impl", Impls, sderl_bench_faults_registry:names(),
+        {ok, Registries} ?= listed("--impl", "registry", Impls,
+                                   sderl_bench_faults_registry:names(),
                                    fun sderl_bench_faults_registry:module/1),
         {ok, Kinds} ?= kinds(Faults),
         ok ?= at_least(?LEAST_NODES, [nodes], Numbers),
-        ok ?= at_most(?MOST_NODES, nodes, Numbers),
+        ok ?= at_most([{nodes, ?MOST_NODES}], Numbers),
         ok ?= at_least(1, [repetitions, clients, hold_ms], Numbers),
         ok ?= at_least(1, [Key || Key <- [tick_ms, set_aside_ms], is_map_key(Key, Numbers)],
                        Numbers),
@@ -124,29 +101,19 @@ kinds("all") ->
     {ok, sderl_bench_faults_kind:all()};
 kinds(Text) ->
     Names = [atom_to_list(Name) || #{name := Name} <- sderl_bench_faults_kind:all()],
-    case listed("--fault", Text, Names, fun sderl_bench_faults_kind:named/1) of
-        {ok, Kinds} -> {ok, [Kind || {_, Kind} <- Kinds]};
-        {error, Message} -> {error, Message}
+    maybe
+        {ok, Kinds} ?= listed("--fault", "fault", Text, Names, fun sderl_bench_faults_kind:named/1),
+        {ok, [Kind || {_, Kind} <- Kinds]}
     end.
 
-listed(Flag, Text, Known, Find) ->
-    Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
-    case {[Name || Name <- Names, not lists:member(Name, Known)], Names -- lists:uniq(Names)} of
-        {[Unknown | _], _} ->
-            {error, [Flag, ": there is no \"", Unknown, "\"; there are ", lists:join(", ", Known)]};
-        {[], [Twice | _]} ->
-            {error, [Flag, " names ", Twice, " twice; use --repetitions to run it several times"]};
-        {[], []} -> {ok, [{Name, Found} || Name <- Names, {ok, Found} <- [Find(Name)]]}
+listed(Option, What, Text, Known, Find) ->
+    Names = words(Text),
+    maybe
+        ok ?= known(Option, What, Names, Known),
+        {ok, [{Name, Found} || Name <- Names, {ok, Found} <- [Find(Name)]]}
     end.
 
-at_most(Max, Key, Options) ->
-    case Options of
-        #{Key := Value} when Value > Max ->
-            {error, io_lib:format("--~ts must be at most ~w, not ~w", [Key, Max, Value])};
-        #{} -> ok
-    end.
-
-%% The library would not start.
+%% The library does not start with less.
 patience(Tick, Aside) when Aside >= 2 * Tick -> ok;
 patience(Tick, Aside) ->
     {error, io_lib:format("--set-aside-ms must be at least two ticks (~w), not ~w; raise it or "
@@ -257,11 +224,6 @@ title(
         "\nmilliseconds: p50 / p99"
     ].
 
--doc "The outcomes of groups of a consistency as a table in the given form.".
--spec table(
-    fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
-    [sderl_bench_faults:outcome()], available | majority
-) -> unicode:chardata().
 table(Form, Outcomes, Consistency) ->
     More =
         case Consistency of

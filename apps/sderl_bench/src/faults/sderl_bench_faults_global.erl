@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_global).
 -moduledoc """
-OTP's `m:global` under the same faults, on a stock full mesh. It has no coordinator. It leaves it to
-others to connect nodes again; here that is tried twice a second, as a discovery library would.
+OTP's `m:global` under the same faults, on a stock full mesh. It has no coordinator, and does not
+connect nodes again; here that is tried twice a second, as a discovery library would.
 """.
 
 -behaviour(sderl_bench_faults_registry).

@@ -11,12 +11,12 @@ the table of this module.
 -type name() :: atom().
 
 -doc """
-- `from`: convergence is timed from the `fault` itself (those that are left), or from its `done`
-  (all nodes)
-- `needs`: `nodes` alone; `links` that can be cut; `silent` links, that can be cut without being
+- `from`: convergence is timed from the `fault` itself (of the nodes that are left), or from its
+  end, `done` (of all nodes)
+- `needs`: `nodes` alone; `links` that can be cut; `silent` links that can be cut without being
   closed; `config`, nodes whose launch configuration can be changed
-- `aims_at`: which node it befalls; `lead` is the coordinator, or any node where all are equal
-- `lasts`: it lasts for the time of the options
+- `aims_at`: which node it strikes; `lead` is the coordinator, or any node where all are equal
+- `lasts`: whether it lasts for the time of `--hold-ms`
 """.
 -type kind() :: #{
     name := name(),
@@ -29,8 +29,8 @@ the table of this module.
 }.
 
 -doc """
-What a fault may use. `net`: the namespaces that the nodes are in, if they are. `target`: the node
-it befalls; `coordinator`: the one that there is.
+What a fault may use. `net`: the network namespaces of the nodes, if they have any. `target`: the
+node that it strikes; `coordinator`: that of the group.
 """.
 -type context() :: #{
     fleet := pid(),
@@ -47,9 +47,9 @@ it befalls; `coordinator`: the one that there is.
 
 -doc """
 - `away`: nodes that cannot answer during the fault; `dead`: those whose processes ended
-- `at`: the moment of the fault in us, where that is not the one of the call
+- `at`: the moment of the fault in us, where that is not the moment of the call
 - `cut_off`: nodes that reach no majority of all during the fault
-- `classes`: what of a class of names must be there from then on
+- `classes`: the names of a class that must be there from then on
 - `finish`: waits until what the fault began is done on these nodes
 - `undo`: what its `undo/3` needs; `none` when there is nothing to undo
 """.
@@ -68,7 +68,7 @@ it befalls; `coordinator`: the one that there is.
 -doc "Returns when the fault is over.".
 -callback undo(name(), Undo :: term(), context()) -> ok.
 
--doc "All faults, those that can share nodes beside one another.".
+-doc "All faults; those that can share nodes are consecutive.".
 -spec all() -> [kind()].
 all() ->
     Process = kind(sderl_bench_faults_process),
@@ -114,10 +114,9 @@ named(Text) ->
     end.
 
 -doc """
-Whether a registry can have this fault: one without coordinator has none that befalls it, one
-without groups has no configuration.
+Whether a registry can have this fault: one without groups has neither a coordinator nor a launch
+configuration.
 """.
 -spec applies(kind(), module()) -> boolean().
-applies(#{aims_at := coordinator}, Registry) -> Registry:group() =/= none;
-applies(#{needs := config}, Registry) -> Registry:group() =/= none;
-applies(_, _) -> true.
+applies(#{aims_at := AimsAt, needs := Needs}, Registry) ->
+    (AimsAt =/= coordinator andalso Needs =/= config) orelse Registry:group() =/= none.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_links).
 -moduledoc """
-Faults of links. Nodes in network namespaces lose them silently, by routes that drop. Elsewhere the
-ends get different cookies and are disconnected: then both notice it at once.
+Faults of links. Between network namespaces a link is cut silently, by routes that drop packets.
+Elsewhere both ends get different cookies and are disconnected, which they notice at once.
 """.
 
 -behaviour(sderl_bench_faults_kind).
@@ -24,7 +24,7 @@ inject(Name, #{net := Net, fleet := Fleet, nodes := Nodes} = Context) ->
       cut_off => [Node
                   || Node <- Nodes, 2 * length(reached([Node], Nodes, Pairs)) =< length(Nodes)]}.
 
-%% All that a link leads to, over whichever nodes.
+%% The nodes that can be reached over links that are not cut.
 reached(Seen, Nodes, Cut) ->
     More = [N
             || N <- Nodes -- Seen, lists:any(fun(M) ->

@@ -24,7 +24,7 @@ inject(flood, #{fleet := Fleet, target := Target, nodes := Nodes}) ->
     ok = sderl_fleet:suspend(Fleet, Target),
     Floods = [{Node, sderl_fleet:call(Fleet, Node, ?MODULE, flood, [Target])}
               || Node <- Nodes, Node =/= Target],
-    %% It counts only when the senders are held up.
+    %% The fault begins when the senders are suspended.
     ok = sderl_fleet:await(
         fun() ->
             lists:all(fun({Node, Pid}) ->
@@ -70,7 +70,7 @@ slow(Fleet, Target) ->
     after ?AT_WORK_MS -> slow(Fleet, Target)
     end.
 
--doc "Sends to a node without end; there nobody has that name.".
+-doc "Sends to a node without end, to a name that no process there has.".
 -spec flood(node()) -> pid().
 flood(Target) ->
     Block = binary:copy(<<0>>, 65536),
@@ -80,7 +80,7 @@ flood(To, Block) ->
     _ = erlang:send(To, Block),
     flood(To, Block).
 
--doc "Whether it waits for room in the buffer.".
+-doc "Whether it is suspended, for room in the distribution buffer.".
 -spec is_blocked(pid()) -> boolean().
 is_blocked(Pid) -> {status, suspended} =:= process_info(Pid, status).
 

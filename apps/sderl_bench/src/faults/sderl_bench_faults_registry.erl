@@ -15,7 +15,7 @@ default.
 """.
 -type params() :: #{tick_ms => pos_integer(), set_aside_ms => pos_integer(), atom() => term()}.
 
--doc "`no`: it was not done. A raised exception: nobody knows.".
+-doc "`no`: it was not done. After an exception it may have been done or not.".
 -type outcome() :: yes | {no, term()}.
 
 -doc """
@@ -35,15 +35,15 @@ knows no groups.
 -callback group() -> atom().
 
 -doc """
-Called again and again from a fault's end until all agree: restores links that the registry itself
-does not. An operator's discovery library would do it.
+Called again and again from a fault's end until all agree: restores links that the registry does
+not restore itself. In production a discovery library would do it.
 """.
 -callback linked(Fleet :: pid(), [node()]) -> ok.
 
 -doc "Called before each repetition, when all nodes are linked: returns when clients may begin.".
 -callback ready(Fleet :: pid(), [node()]) -> ok | {error, term()}.
 
--doc "The node that the others cannot do without for a moment; `none` where all are equal.".
+-doc "The node that coordinates the others; `none` where all are equal.".
 -callback coordinator() -> node() | none.
 
 -callback register(Name :: term(), pid()) -> outcome().

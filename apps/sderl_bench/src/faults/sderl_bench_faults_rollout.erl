@@ -2,9 +2,9 @@
 -module(sderl_bench_faults_rollout).
 -moduledoc """
 A launch configuration that is half rolled out when all nodes go down and come back: the old list
-lacks the last node, the new one lacks the first, and the nodes between have the one or the other,
-others each time. Nothing is on disk, so no name survives; the nodes must all find together into one
-group, whatever they start with.
+lacks the last node, the new one lacks the first, and each node between has one of the two, by
+turns. Nothing is on disk, so no name survives; all nodes must form one group, whichever list they
+start with.
 """.
 
 -behaviour(sderl_bench_faults_kind).
@@ -19,7 +19,7 @@ inject(rollout, #{fleet := Fleet, nodes := Nodes}) ->
                                  fun(Node, kill) -> ok = sderl_fleet:kill(Fleet, Node) end),
     #{away => Nodes, dead => [], undo => restart}.
 
--doc "Starts the nodes again, as many at the same time as the fleet does.".
+-doc "Starts the nodes again, as many at a time as the fleet does.".
 -spec undo(sderl_bench_faults_kind:name(), term(), sderl_bench_faults_kind:context()) -> ok.
 undo(rollout, restart,
      #{fleet := Fleet, nodes := Nodes, registry := Registry, turn := Turn, params := Params}) ->

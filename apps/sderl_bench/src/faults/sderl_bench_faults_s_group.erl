@@ -9,14 +9,14 @@
 
 -define(GROUP, faults).
 
--doc "Nodes with the library; times that were not asked for are those of the library.".
+-doc "Nodes with the library; times that are not given are its defaults.".
 -spec family(sderl_bench_faults_registry:params()) -> #{atom() => term()}.
 family(Params) ->
     Times = maps:to_list(maps:with([tick_ms, set_aside_ms], Params)),
     #{connect_all => false, apps => [sderl],
       env => [{sderl, Key, Ms} || {Key, Ms} <- Times] ++ mode(Params)}.
 
-%% The clients have to know when their names may go to others.
+%% Clients must be told when the majority is lost, because their names may then go to others.
 mode(#{consistency := majority}) ->
     [{sderl, consistency, #{?GROUP => majority}}, {sderl, majority_lost, #{?GROUP => exit}}];
 mode(_) ->
@@ -34,7 +34,7 @@ linked(_Fleet, _Nodes) -> ok.
 -spec ready(pid(), [node()]) -> ok.
 ready(_Fleet, _Nodes) -> ok.
 
--doc "Of this node's component.".
+-doc "The coordinator of this node's component.".
 -spec coordinator() -> node() | none.
 coordinator() ->
     case info() of
@@ -69,8 +69,8 @@ names() ->
     end.
 
 -doc """
-Steady: all live nodes count, nobody is set aside or being brought up to date. Coordinator and epoch
-tell whether they agree.
+Steady: all live nodes count, and no member is set aside or being brought up to date. Coordinator
+and epoch tell whether they agree.
 """.
 -spec view([node()]) -> sderl_bench_faults_registry:view().
 view(Live) ->

@@ -18,8 +18,8 @@ repetitions.
 -type finding() :: #{lost := [term()], came_back := [term()], equal := boolean()}.
 
 -doc """
-One repetition. Times in ms. `converged`: whether all came to agree, in time, also that there are no
-names once nobody has one.
+One repetition. Times are in ms. `converged`: whether all nodes agreed in time, and had no names
+left after all of them were given up.
 """.
 -type turn() :: #{
     converged := boolean(),
@@ -40,7 +40,8 @@ names once nobody has one.
 
 -doc """
 Compares the journals of all nodes whose clients live with the tables of all members. Names with an
-operation under way, and those of far writers that nobody was told of, may be there or not.
+operation under way, and those of far writers whose process was not told of them, may be there or
+not.
 """.
 -spec compare([sderl_bench_faults_client:journal()], [[{term(), pid()}]]) -> finding().
 compare(Journals, Tables) ->
@@ -70,7 +71,7 @@ is_far(_) -> false.
 is_contested({{rival, _}, _}) -> true;
 is_contested(_) -> false.
 
--doc "Names that two processes of rivals had at one time.".
+-doc "Names that the processes of two rivals had at one time.".
 -spec held_twice([sderl_bench_faults_client:journal()]) -> [{Name :: term(), {pid(), pid()}}].
 held_twice(Journals) ->
     Claims = lists:sort([{Name, From, To, Pid}
@@ -78,7 +79,7 @@ held_twice(Journals) ->
                             From < To]),
     overlapping(Claims).
 
-%% Sorted, one that overlaps another overlaps the one before it that lasts longest.
+%% In sorted order, a claim that overlaps an earlier one overlaps the longest-lasting one.
 overlapping([{Name, _, To, Pid} = Longest, {Name, From, To2, Pid2} = Next | Claims]) ->
     Lasting = if To2 > To -> Next; true -> Longest end,
     [{Name, {Pid, Pid2}} || From < To] ++ overlapping([Lasting | Claims]);

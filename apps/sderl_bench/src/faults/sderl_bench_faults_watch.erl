@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_watch).
 -moduledoc """
-Looks on at a node until it has what it must have, and tells when that was.
+Polls a node until it has what it must have, and tells when that was.
 
 The expected names are given in two ways: as a list of names with their processes and, if these are
 thousands, as the *digest* of all names of a class. A digest does not depend on the order, and
@@ -16,7 +16,8 @@ digests of parts add up.
 -type digest() :: {non_neg_integer(), non_neg_integer()}.
 
 -doc """
-`names` that must be there, `classes` that must be there wholly, nodes whose processes are `dead`.
+`names` that must be there, `classes` of names that must be complete, nodes whose processes are
+`dead`, so that their names must be gone.
 """.
 -type expected() :: #{
     names := [{term(), pid()}],
@@ -27,8 +28,8 @@ digests of parts add up.
 -define(PAUSE_MS, 5).
 
 -doc """
-Waits until this node has what is expected and says that the component is exactly the live nodes;
-gives the moment, in us, and what it says. `{error, Last}` with what was wrong last, after so many
+Waits until this node has what is expected and its component is exactly the live nodes; gives the
+moment, in us, and the registry's view. `{error, Last}` says what was wrong last, after so many
 milliseconds.
 """.
 -spec settle(module(), [node()], expected(), non_neg_integer()) ->
@@ -47,7 +48,7 @@ look(Registry, Live, #{names := Names} = Expected) ->
         Other -> Other
     end.
 
-%% All names are read only where that is needed.
+%% Reads all names only where classes or dead nodes need it.
 whole(_, #{classes := Classes, dead := []}) when map_size(Classes) =:= 0 ->
     ok;
 whole(Registry, #{classes := Classes, dead := Dead}) ->
@@ -82,7 +83,7 @@ empty(Registry, Ms) ->
 -spec names(module()) -> [{term(), pid()}].
 names(Registry) -> Registry:names().
 
-%% Looks at most half of the time, so that it does not take the processor from what it looks at.
+%% Polls at most half of the time, to leave the processor to what it observes.
 poll(Fun, Ms) ->
     poll_until(Fun, erlang:monotonic_time(millisecond) + Ms).
 

@@ -17,7 +17,7 @@ The nodes that a fault needs: on the loopback address, or each in a network name
 %% while the fault lasts.
 -define(QUICK_TICK_S, 4).
 
--doc "How links are cut on this machine, and why not in the better way.".
+-doc "How links are cut on this machine, and why not in network namespaces.".
 -spec links() -> namespaces | {cookies, Why :: unicode:chardata()}.
 links() ->
     case sderl_fleet_netns:start(1) of
@@ -28,7 +28,7 @@ links() ->
             {cookies, Why}
     end.
 
--doc "Whether a fault can be had with links that are cut in this way.".
+-doc "Whether a fault is possible where links are cut in this way.".
 -spec possible(sderl_bench_faults_kind:kind(), namespaces | cookies) -> boolean().
 possible(#{needs := silent}, cookies) -> false;
 possible(_, _) -> true.

@@ -6,12 +6,12 @@ A benchmark: what follows `bin/sderl bench`. A result with `--json` is one objec
 """.
 
 -export([command/1, option/5]).
--export([at_least/3, at_most/2, numbers/4, reals/4, real/4, chosen/4, words/1]).
+-export([at_least/3, at_most/2, numbers/4, reals/4, real/4, chosen/4, known/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
 
--doc "Its options, for OTP's `m:argparse`, but for those that all have (`command/1`).".
+-doc "Its options, for OTP's `m:argparse`, without those that all benchmarks have (`command/1`).".
 -callback command() -> argparse:command().
 
 -doc """
@@ -71,7 +71,7 @@ at_least(Min, Keys, Options) ->
     end.
 
 -doc """
-Whether the values of these options are not greater than these: more is a mistake, or nothing that a
+Whether the values of these options are not greater than `Max`: more is a mistake, or more than a
 machine can do.
 """.
 -spec at_most([{atom(), Max :: integer()}], #{atom() => term()}) ->
@@ -139,19 +139,25 @@ The known names in a list with commas, in its order, each once; `What` says what
     {ok, [atom()]} | {error, sderl_command:text()}.
 chosen(Option, What, Text, Known) ->
     Words = words(Text),
-    Unknown = [W || W <- Words, not lists:member(W, [atom_to_list(K) || K <- Known])],
-    case {Unknown, Words -- lists:uniq(Words)} of
-        {[W | _], _} ->
-            {error, io_lib:format("~ts: there is no ~ts \"~ts\"; there are ~ts", [
-                Option, What, W, lists:join(", ", [atom_to_list(K) || K <- Known])
-            ])};
-        {[], [Twice | _]} ->
-            {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times",
-                                  [Option, Twice])};
-        {[], []} ->
-            {ok, [list_to_existing_atom(W) || W <- Words]}
+    maybe
+        ok ?= known(Option, What, Words, [atom_to_list(K) || K <- Known]),
+        {ok, [list_to_existing_atom(W) || W <- Words]}
     end.
 
--doc "What stands between commas.".
+-doc "Whether all words are known names, each once; `What` says what they name.".
+-spec known(Option :: string(), What :: string(), [string()], Known :: [string()]) ->
+    ok | {error, sderl_command:text()}.
+known(Option, What, Words, Known) ->
+    case {[W || W <- Words, not lists:member(W, Known)], Words -- lists:uniq(Words)} of
+        {[W | _], _} ->
+            {error, [Option, ": there is no ", What, " \"", W, "\"; there are ",
+                     lists:join(", ", Known)]};
+        {[], [Twice | _]} ->
+            {error, [Option, " names ", Twice, " twice; name it once"]};
+        {[], []} ->
+            ok
+    end.
+
+-doc "The words of a list with commas.".
 -spec words(Text :: string()) -> [string()].
 words(Text) -> [string:trim(W) || W <- string:split(Text, ",", all)].

@@ -10,11 +10,11 @@ Metrics of one run, as in the JSON output:
 | `pairs_per_s` | pairs of register and unregister that all clients completed in a second |
 | `register_us`, `unregister_us` | latency, `p50` and `p99`, within 1.6 % |
 | `lookup_ns` | one local look-up of a present name, the loop around it subtracted |
-| `cpu_us_per_pair` | processor time of all nodes together, per pair: it tells what a pair costs also where other programs disturb the machine |
+| `cpu_us_per_pair` | processor time of all nodes together, per pair: other programs on the machine hardly change it |
 | `links_per_node_max`, `bytes`, `bytes_per_op`, ... | connections, traffic and memory as `m:sderl_bench_meter` counts them, an operation being a pair |
 | `errors`, `error_reasons` | operations that failed, all told, and up to three reasons |
 | `converged` | after the run, all members' tables are the same and hold what they should |
-| `settle_ms` | how long after the last call that took, where a call returns before the other nodes have the change: work that is left over then is in no other figure |
+| `settle_ms` | how long after the last call the tables agreed, where a call returns before the other nodes have the change: the work after the last call is in no other metric |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -23,7 +23,7 @@ Metrics of one run, as in the JSON output:
 -export([measure/2, table/1, markdown_row/3, promises/1, verdict/1]).
 -export_type([run/0]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, known/4, words/1]).
 
 -doc "One run: the implementation's name, what was asked, what was measured.".
 -type run() :: #{
@@ -80,7 +80,7 @@ check(#{impl := Text, compare := Compare} = Options) ->
         {ok, (maps:remove(peer, Checked))#{impl := Modules, peers => Peers}}
     end.
 
-%% Of other projects those that are here.
+%% All implementations; of other projects those whose folders are given.
 all(Folders) ->
     [Name || Name <- sderl_bench_impl:names(), not is_peer(Name) orelse is_map_key(Name, Folders)].
 
@@ -96,17 +96,9 @@ peers([Name | Names], Folders, Peers) ->
     end.
 
 impls(Names) ->
-    case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error],
-          Names -- lists:uniq(Names)} of
-        {[Unknown | _], _} ->
-            {error, [
-                "--impl: there is no implementation \"", Unknown, "\"; there are ",
-                lists:join(", ", sderl_bench_impl:names())
-            ]};
-        {[], [Twice | _]} ->
-            {error, ["--impl names ", Twice, " twice; use --repeat to run it several times"]};
-        {[], []} ->
-            {ok, [{Name, Module} || Name <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]]}
+    maybe
+        ok ?= known("--impl", "implementation", Names, sderl_bench_impl:names()),
+        {ok, [{Name, Module} || Name <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]]}
     end.
 
 divides(#{group_size := Size}, _) when Size < 1 ->
@@ -268,7 +260,7 @@ markdown_row(Label, Impl, Runs) ->
         sderl_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
     ].
 
-%% Of runs that followed one another, so that what disturbs the machine disturbs both.
+%% Each ratio is of two runs of one turn, so that what disturbs the machine disturbs both.
 ratio(Name, Base, Metric, Runs) ->
     Of = fun(Wanted) ->
         [Value || #{impl := N, metrics := #{Metric := Value}} <- Runs, N =:= Wanted]
