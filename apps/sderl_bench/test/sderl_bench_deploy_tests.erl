@@ -27,11 +27,11 @@ at_once_test() ->
 
 %% Published tables: of 6 values the first and the last, of 10 the second and the ninth.
 median_interval_test() ->
-    ?assertEqual({3, 3, 3}, sderl_bench_series:median_interval([3])),
-    ?assertEqual({3.5, 1, 6}, sderl_bench_series:median_interval([6, 5, 4, 3, 2, 1])),
-    ?assertEqual({5.5, 2, 9}, sderl_bench_series:median_interval(lists:seq(1, 10))),
-    ?assertEqual({8, 4, 12}, sderl_bench_series:median_interval(lists:seq(1, 15))),
-    ?assertEqual({10.5, 6, 15}, sderl_bench_series:median_interval(lists:seq(1, 20))).
+    ?assertEqual({3.0, 3, 3}, sderl_bench_series:median_interval([3])),
+    ?assertEqual({3.5, 1.0, 6.0}, sderl_bench_series:median_interval([6, 5, 4, 3, 2, 1])),
+    ?assertEqual({5.5, 2.0, 9.0}, sderl_bench_series:median_interval(lists:seq(1, 10))),
+    ?assertEqual({8.0, 4.0, 12.0}, sderl_bench_series:median_interval(lists:seq(1, 15))),
+    ?assertEqual({10.5, 6.0, 15.0}, sderl_bench_series:median_interval(lists:seq(1, 20))).
 
 median_interval_property_test() ->
     ?assert(proper:quickcheck(?FORALL(Values, non_empty(list(integer())), begin

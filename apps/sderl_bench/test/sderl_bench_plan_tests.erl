@@ -27,4 +27,4 @@ propose_test() ->
     ?assert(Ms > 0),
     ?assert(Names < 4000).
 
-impossible_test() -> ?assertMatch({error, {text, [_ | _]}}, sderl_bench_plan:propose(100, 1)).
+impossible_test() -> ?assertMatch({error, {said, [_ | _]}}, sderl_bench_plan:propose(100, 1)).

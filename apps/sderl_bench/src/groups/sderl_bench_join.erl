@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_join).
 -moduledoc """
-One run of `bin/sderl bench join`: a node is added to a group that is full and at work.
+One run of `bin/sderl bench join`: a node is added to a group with many names and busy clients.
 """.
 
 -export([run/2, metrics/1]).
@@ -34,7 +34,7 @@ run(#{group_size := Size} = Params, Label) ->
         measure(Fleet, Members, New, Params, Label)
     end).
 
--doc "A fleet whose nodes are the members of the group, but for the last one.".
+-doc "Starts the members of the group and one more node, and calls `Fun` with them.".
 -spec with_members(pos_integer(), unicode:chardata(), fun((pid(), [node()], node()) -> Result)) ->
     Result | {error, term()}.
 with_members(Size, Label, Fun) ->
@@ -76,10 +76,8 @@ The names that each of so many members registers, as `sderl_bench_join_worker:an
 """.
 -spec places(pos_integer(), pos_integer()) -> [{pos_integer(), 0, non_neg_integer()}].
 places(Names, Members) ->
-    [{Place, 0, share(Names, Members, Place)} || Place <- lists:seq(1, Members)].
-
-share(Total, Nodes, Place) when Place =< Total rem Nodes -> Total div Nodes + 1;
-share(Total, Nodes, _Place) -> Total div Nodes.
+    [{Place, 0, sderl_bench_registry:share(Names, Members, Place)}
+     || Place <- lists:seq(1, Members)].
 
 -doc "Bytes that each node uses, in all and in tables.".
 -spec memory(pid(), [node()]) -> {ok, [{non_neg_integer(), non_neg_integer()}]} | {error, term()}.
@@ -109,8 +107,7 @@ preload(Fleet, Members, Places, Label) ->
     end.
 
 -doc """
-So many clients of each node begin to register and unregister names in the group, with pauses
-between.
+Clients of each node begin to register and unregister names in the group, with pauses between.
 """.
 -spec start_writers(pid(), [node()], Group :: atom(),
                     #{clients := pos_integer(), pause_ms := non_neg_integer(), atom() => term()}) ->

@@ -97,8 +97,7 @@ measure(#{repeat := Repeat} = Options, Output) ->
     end.
 
 -doc "The runs as a table in the given form, medians where there were several.".
--spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
-    unicode:chardata().
+-spec tables(sderl_bench_output:form(), [map()]) -> unicode:chardata().
 tables(Form, Runs) ->
     Of = fun(Path) -> sderl_table:spread(Path, Runs) end,
     Form(["", "before", "during the join"], [

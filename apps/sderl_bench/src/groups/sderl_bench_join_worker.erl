@@ -110,7 +110,7 @@ answers(Group, Places, TimeoutMs) ->
     ok = member(Group, erlang:monotonic_time(millisecond) + TimeoutMs),
     ask(Group, Names, erlang:monotonic_time(millisecond) + TimeoutMs).
 
-%% A node that is no member would ask members, which is not what is measured.
+%% A node that is no member yet would ask members, which is not what is measured.
 member(Group, Deadline) ->
     case lists:member(node(), s_group:own_nodes(Group)) orelse over(Deadline) of
         true ->

@@ -11,12 +11,12 @@
 -define(GROUP, g1).
 -define(CALL_MS, 60_000).
 -define(WRITE_MS, 300_000).
-%% From the order to kill until the kill; and from that until the writers begin, so that none of
-%% them is answered by the process that is to die.
+%% The kill comes AHEAD_US after the order to kill, and the writers begin BEHIND_US after the kill,
+%% so that the process that is killed answers none of them.
 -define(AHEAD_US, 500_000).
 -define(BEHIND_US, 5_000).
 -define(LOOKED_UP, 1000).
-%% Members have so long to have the names that they should.
+%% Within this members must have the names that they should have.
 -define(AGREE_MS, 10_000).
 
 -doc "Runs it. A reason is a term for `sderl_bench_reason:text/1`.".
@@ -69,7 +69,7 @@ look_up(Fleet, [Node | _], Places) ->
         Answer -> {error, {no_lookup, Node, Answer}}
     end.
 
-%% The process alone dies; its node and its tables stay.
+%% Only the process dies; its node and its tables stay.
 process_killed(Fleet, Coordinator, Members, Names, Label) ->
     At = os:system_time(microsecond) + ?AHEAD_US,
     Killer = sderl_fleet_task:start(fun() ->
@@ -86,7 +86,7 @@ process_killed(Fleet, Coordinator, Members, Names, Label) ->
         {ok, Error} -> Error
     end.
 
-%% With the node its names go.
+%% The names of a node go with it.
 node_killed(Fleet, Members, Names, Places, Label) ->
     maybe
         {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker,
@@ -96,7 +96,7 @@ node_killed(Fleet, Members, Names, Places, Label) ->
         Left = lists:delete(Coordinator, Members),
         Died = os:system_time(microsecond),
         ok ?= sderl_fleet:kill(Fleet, Coordinator),
-        %% The writes begin only when the coordinator is gone: it might answer them.
+        %% The writes begin when the coordinator is gone, so that it answers none of them.
         {ok, Written} ?= writes([Label, ": the coordinator's node was killed"], Fleet, Left, 0),
         {ok, until(Died, Written, all_have(Names - Lost, Fleet, Left))}
     end.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_names_experiment).
 -moduledoc """
-`bin/sderl bench names`: what very many names in one group cost, and how long nobody writes when
+`bin/sderl bench names`: what very many names in one group cost, and how long writes stop when
 the coordinator's process, or its node, is killed.
 
 | metric | meaning |
@@ -10,7 +10,7 @@ the coordinator's process, or its node, is killed.
 | `bytes_per_name_min`, `bytes_per_name_max` | what each name takes in a node's tables; most at the coordinator |
 | `bytes_per_name_joined` | by how much the memory of a node that joined grew, per name |
 | `lookup_ns` | one look-up on a member |
-| `process_killed` | from the kill of the coordinator's process until the first member's client, and every member's, had its next write answered: `first_write_ms`, `all_write_ms`; whether all names are there: `complete` |
+| `process_killed` | from the kill of the coordinator's process until the next write of the first member's client, and of every member's client, was answered: `first_write_ms`, `all_write_ms`; `complete`: whether all names are there |
 | `join_ms` | from the call that adds an empty node until it has answered for every name |
 | `node_killed` | as `process_killed`, of the coordinator's node |
 """.
@@ -56,25 +56,13 @@ check(Options) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{names := Names, nodes := Nodes, repeat := Repeat} = Options, Output) ->
-    Show = fun(Runs) ->
-        sderl_bench_output:say(Output, [
-            io_lib:format("~n~w names in a group of ~w nodes; ", [Names, Nodes]),
-            sderl_bench_machine:text(), "\n\n",
-            table(fun sderl_table:text/2, metrics(Runs))
-        ])
-    end,
-    Point = maps:remove(repeat, Options),
-    maybe
-        {ok, Runs} ?= sderl_bench_series:run(names, [Point], Repeat, fun sderl_bench_names:run/2,
-                                             Show, Output),
-        verdict(metrics(Runs))
-    end.
-
-metrics(Runs) -> [Metrics || #{metrics := Metrics} <- Runs].
+    Title = io_lib:format("~w names in a group of ~w nodes", [Names, Nodes]),
+    sderl_bench_series:repeated(names, maps:remove(repeat, Options), Repeat,
+                                fun sderl_bench_names:run/2,
+                                {Title, fun table/2, fun verdict/1}, Output).
 
 -doc "The runs as a table in the given form, medians where there were several.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
-    unicode:chardata().
+-spec table(sderl_bench_output:form(), [map()]) -> unicode:chardata().
 table(Form, Runs) ->
     Row = fun(Text, Path) -> [Text, sderl_table:spread(Path, Runs)] end,
     Form(["", "measured"], [

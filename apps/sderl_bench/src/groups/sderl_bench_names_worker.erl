@@ -36,8 +36,8 @@ write(Group, Name, At) ->
     wait(At),
     try_write(Group, Name, 100).
 
-%% A call whose coordinator goes while it is under way may exit: then its client looks, and asks
-%% again.
+%% A call whose coordinator goes meanwhile may exit: the client then looks whether it has the name,
+%% and else asks again.
 try_write(Group, Name, Tries) ->
     Outcome = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
     Us = os:system_time(microsecond),

@@ -12,7 +12,7 @@ Values are whole numbers of any unit; below 64 they are exact, those above 2^40 
 as 2^40 (18 minutes in nanoseconds).
 """.
 
--export([new/0, add/2, merge/1, total/1, percentile/2, of_us/1]).
+-export([new/0, add/2, merge/1, total/1, percentile/2, us/2, of_us/1]).
 -export([recorder/0, record/2, read/1]).
 -export_type([histogram/0, recorder/0]).
 
@@ -36,7 +36,7 @@ new() -> #{}.
 add(Value, Histogram) ->
     maps:update_with(bucket(Value), fun(Count) -> Count + 1 end, 1, Histogram).
 
--doc "The values of all, whatever the order.".
+-doc "The values of all histograms.".
 -spec merge([histogram()]) -> histogram().
 merge(Histograms) ->
     lists:foldl(
@@ -62,15 +62,19 @@ at(Rank, [{Bucket, Count} | _]) when Count >= Rank -> middle(Bucket);
 at(_Rank, [{Bucket, _}]) -> middle(Bucket);
 at(Rank, [{_, Count} | Rest]) -> at(Rank - Count, Rest).
 
--doc "The figures of durations in us: `p50`, `p99`, `max`.".
+-doc "`percentile/2` of nanoseconds, in us.".
+-spec us(Percent :: number(), histogram()) -> float() | undefined.
+us(Percent, Histogram) ->
+    case percentile(Percent, Histogram) of
+        undefined -> undefined;
+        Ns -> Ns / 1000
+    end.
+
+-doc "The percentiles of durations in us: `p50`, `p99`, `max`.".
 -spec of_us([number()]) -> #{p50 | p99 | max := number() | undefined}.
 of_us(Us) ->
     Histogram = lists:foldl(fun(Took, H) -> add(round(Took * 1000), H) end, new(), Us),
-    #{Key => us(percentile(Percent, Histogram))
-      || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
-
-us(undefined) -> undefined;
-us(Ns) -> Ns / 1000.
+    #{Key => us(Percent, Histogram) || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
 
 -doc "A recorder without values. It goes when no process refers to it.".
 -spec recorder() -> recorder().

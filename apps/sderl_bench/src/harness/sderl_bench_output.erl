@@ -8,10 +8,13 @@ ISO 8601). What was not measured is `null`.
 """.
 
 -export([open/1, close/1, is_stdout/1, say/2, result/4, write/2, line/1, now/0]).
--export_type([output/0, result/0]).
+-export_type([output/0, result/0, form/0]).
 
 -doc "Where results go.".
 -opaque output() :: none | stdout | {file, file:filename(), file:io_device()}.
+
+-doc "How a table is shown: `fun sderl_table:text/2` or `fun sderl_table:markdown/2`.".
+-type form() :: fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()).
 
 -doc "One result, as it is written.".
 -type result() :: #{
@@ -23,8 +26,8 @@ ISO 8601). What was not measured is `null`.
 }.
 
 -doc """
-Opens what `--json` names: a file, which is emptied, `-` for stdout, `undefined` for nothing.
-To be called before a long run: an error is a message for the user.
+Opens what `--json` names: a file, which is emptied, `-` for stdout, `undefined` for nothing. An
+error is a message for the user, so call it before a long run.
 """.
 -spec open(undefined | string()) -> {ok, output()} | {error, unicode:chardata()}.
 open(undefined) ->
@@ -37,7 +40,7 @@ open(Name) ->
         {error, Reason} -> {error, cannot_write(Name, Reason)}
     end.
 
--doc "To be called when all is written.".
+-doc "Closes the file of `open/1`.".
 -spec close(output()) -> ok | {error, unicode:chardata()}.
 close({file, Name, File}) ->
     case file:close(File) of
@@ -90,7 +93,7 @@ write({file, Name, File}, Result) ->
 line(Result) ->
     iolist_to_binary([json:encode(plain(Result)), $\n]).
 
-%% Only numbers that were measured are numbers, and nobody needs the tenth digit.
+%% Three decimals are enough. What was not measured is null.
 plain(Map) when is_map(Map) -> #{Key => plain(Value) || Key := Value <- Map};
 plain(List) when is_list(List) -> [plain(Element) || Element <- List];
 plain(undefined) -> null;

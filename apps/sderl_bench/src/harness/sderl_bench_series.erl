@@ -3,17 +3,18 @@
 -moduledoc """
 Several runs of a benchmark in one go: sizes of the cluster, variants, repeats.
 
-Runs follow one another in turns: each variant once on each size, then all of it again. So what
-disturbs the machine for a while disturbs all of them, and an interrupted series has something of
-everything. A result is written as soon as it is there.
+Runs go in turns: each variant once on each size, then all of them again. So what disturbs the
+machine for a while disturbs all variants, and an interrupted series has runs of each. A result is
+written as soon as it is there.
 """.
 
--export([options/1, check/1, run/6, medians/1, metrics/2, label/2, interval/1, median_interval/1]).
+-export([options/1, check/1, run/6, repeated/6, medians/1, metrics/2, label/2]).
+-export([interval/1, median_interval/1]).
 -export_type([run/0, spread/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
 
--doc "The parameters, with `run`, the number of the turn, from 1; and the measured metrics.".
+-doc "The parameters, with `run` (the number of the turn, from 1), and the measured metrics.".
 -type run() :: #{params := #{atom() => term()}, metrics := #{atom() => term()}}.
 
 -doc "The median of several runs, the least and the greatest of them.".
@@ -23,8 +24,8 @@ everything. A result is written as soon as it is there.
 -define(MOST_NODES, 1_000_000).
 
 -doc """
-The options of a series, with these defaults. `--compare` is for the benchmark to look at: all its
-variants.
+The options of a series, with these defaults. `--compare` asks for all variants, which only the
+benchmark knows.
 """.
 -spec options(#{nodes := string(), repeat := pos_integer()}) -> [argparse:argument()].
 options(#{nodes := Nodes, repeat := Repeat}) ->
@@ -39,8 +40,8 @@ options(#{nodes := Nodes, repeat := Repeat}) ->
     ].
 
 -doc """
-Checks these options: `nodes` becomes a list of numbers, each once, and the most of them, so many
-times as there are `clusters` where that is an option too, must fit into memory.
+Checks these options: `nodes` becomes a list of numbers, each once. The largest number of nodes,
+times the option `clusters` where there is one, must fit into memory.
 """.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{nodes := Text} = Options) ->
@@ -62,10 +63,10 @@ fits(Count, Clusters) ->
     end.
 
 -doc """
-Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which
-run of how many, and which point, or which experiment), whose errors are terms for
+Measures all points `Repeat` times, by `Fun(Params, Label)`. The label has two parts: which run of
+how many, and which point, or which experiment. Errors of `Fun` are terms for
 `sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is
-written. `Show` gets all runs at the end, and those that there are before an error.
+written. `Show` gets all runs at the end, or those before an error.
 """.
 -spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun,
           Show :: fun(([run()]) -> ok), sderl_bench_output:output()) ->
@@ -81,6 +82,31 @@ run(Experiment, Points, Repeat, Fun, Show, Output) ->
     case Outcome of
         ok -> {ok, Runs};
         {error, Message} -> {error, Message}
+    end.
+
+-doc """
+Measures one point `Repeat` times, shows the table of all metrics below the title and the machine,
+and gives the verdict on them.
+""".
+-spec repeated(Experiment :: atom(), Params, Repeat :: pos_integer(), Fun,
+               {Title :: unicode:chardata(),
+                Table :: fun((sderl_bench_output:form(), [Metrics]) -> unicode:chardata()),
+                Verdict :: fun(([Metrics]) -> Outcome)},
+               sderl_bench_output:output()) ->
+    Outcome when
+    Params :: Metrics,
+    Metrics :: #{atom() => term()},
+    Fun :: fun((Params, Label :: [unicode:chardata()]) -> {ok, Metrics} | {error, term()}),
+    Outcome :: ok | {error, sderl_command:text()}.
+repeated(Experiment, Params, Repeat, Fun, {Title, Table, Verdict}, Output) ->
+    Metrics = fun(Runs) -> [M || #{metrics := M} <- Runs] end,
+    Show = fun(Runs) ->
+        sderl_bench_output:say(Output, ["\n", Title, "; ", sderl_bench_machine:text(), "\n\n",
+                                        Table(fun sderl_table:text/2, Metrics(Runs))])
+    end,
+    maybe
+        {ok, Runs} ?= run(Experiment, [Params], Repeat, Fun, Show, Output),
+        Verdict(Metrics(Runs))
     end.
 
 turns([], _, _, _, _, Runs) ->
@@ -105,7 +131,7 @@ turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) 
         {error, Message} -> {{error, Message}, Runs}
     end.
 
--doc "Those of the parameters in words: `stock, 10 nodes`.".
+-doc "These parameters in words: `stock, 10 nodes`.".
 -spec label(#{atom() => term()}, [atom()]) -> unicode:chardata().
 label(Params, Keys) ->
     lists:join(", ", [
@@ -145,8 +171,8 @@ spread(Values) ->
     end.
 
 -doc """
-The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %.
-For a single value the interval is not known, and 0 here.
+The mean, and half of its 95 % confidence interval (Student's t). For a single value the interval is
+not known, and 0 here.
 """.
 -spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
 interval(Values) ->
@@ -165,21 +191,12 @@ student(Freedom) when Freedom =< 10 ->
 student(_) -> 2.2.
 
 -doc """
-The median, and an interval that has the median of all there might be with a probability of 95 % or
-more, whatever their distribution: the values of two ranks. Of fewer than six values there is none,
-and the least and the greatest stand for it.
+The median, and its confidence interval of 95 % or more (`sderl_bench_sample:median/2`). Of fewer
+than six values there is none, and the least and the greatest stand for it.
 """.
 -spec median_interval([number(), ...]) -> spread().
 median_interval(Values) ->
-    Sorted = lists:sort(Values),
-    N = length(Sorted),
-    Rank = max(1, rank(0, N, 1, 0.0)),
-    {sderl_table:median(Sorted), lists:nth(Rank, Sorted), lists:nth(N + 1 - Rank, Sorted)}.
-
-%% As many ranks as half of what is left over allows: the values below the median are binomial.
-rank(K, N, Ways, Before) ->
-    Below = Before + Ways / math:pow(2, N),
-    case Below =< 0.025 of
-        true -> rank(K + 1, N, Ways * (N - K) div (K + 1), Below);
-        false -> K
+    case sderl_bench_sample:median(0.95, Values) of
+        #{value := Median, low := undefined} -> {Median, lists:min(Values), lists:max(Values)};
+        #{value := Median, low := Low, high := High} -> {Median, Low, High}
     end.

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_archive_experiment).
 -moduledoc """
-`bin/sderl bench archive`: what the numbers of a cluster take on disk over weeks, and how long a
-chart of 30 days is waited for. No cluster runs: the frames are those of a made-up one.
+`bin/sderl bench archive`: the disk space that the metrics of a cluster take over weeks, and the
+time to a chart of 30 days. No cluster runs: the frames are those of a made-up one.
 
 | metric | meaning |
 |---|---|
 | `disk_mb_week` | megabytes that a week of frames takes, of all steps |
 | `frame_kb` | kilobytes of a frame of a minute |
-| `write_ms` | what one frame costs, with its share of the longer ones |
-| `start_ms` | until a process that begins with the folder answers |
+| `write_ms` | time to write one frame, with its share of the frames of longer steps |
+| `start_ms` | until a process that starts on this folder answers |
 | `node_ms`, `group_ms`, `total_ms` | a chart of all days with 240 points: of a node, of a group, of all traffic |
 """.
 
@@ -19,7 +19,7 @@ chart of 30 days is waited for. No cluster runs: the frames are those of a made-
 -export([measured/2, table/2, verdict/1]).
 
 -import(sderl_clock, [now_us/0]).
--import(sderl_bench_experiment, [option/5, at_least/3]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2]).
 
 -define(MINUTE, 60_000).
 -define(DAY_MINUTES, 1_440).
@@ -57,48 +57,30 @@ command() ->
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{nodes := Nodes, days := Days} = Options) ->
+check(Options) ->
     maybe
         ok ?= at_least(2, [nodes], Options),
         ok ?= at_least(1, [groups, days, repeat], Options),
-        {nodes, true} ?= {nodes, Nodes =< 2_000},
-        {days, true} ?= {days, Days =< 365},
+        ok ?= at_most([{nodes, 2000}, {days, 365}], Options),
         {ok, Options}
-    else
-        {nodes, false} -> {error, io_lib:format("--nodes must be at most 2000, not ~b", [Nodes])};
-        {days, false} -> {error, io_lib:format("--days must be at most 365, not ~b", [Days])};
-        Error -> Error
     end.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{nodes := Nodes, groups := Groups, days := Days, repeat := Repeat} = Options, Output) ->
-    Show = fun(Runs) ->
-        sderl_bench_output:say(Output, [
-            io_lib:format("~n~w nodes in ~w groups, ~w days; ", [Nodes, Groups, Days]),
-            sderl_bench_machine:text(), "\n\n",
-            table(fun sderl_table:text/2, metrics(Runs))
-        ])
-    end,
-    Point = maps:remove(repeat, Options),
-    maybe
-        {ok, Runs} ?= sderl_bench_series:run(archive, [Point], Repeat, fun measured/2, Show,
-                                             Output),
-        verdict(metrics(Runs))
-    end.
-
-metrics(Runs) -> [Metrics || #{metrics := Metrics} <- Runs].
+    Title = io_lib:format("~w nodes in ~w groups, ~w days", [Nodes, Groups, Days]),
+    sderl_bench_series:repeated(archive, maps:remove(repeat, Options), Repeat, fun measured/2,
+                                {Title, fun table/2, fun verdict/1}, Output).
 
 -doc "The runs as a table in the given form, medians where there were several.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
-    unicode:chardata().
+-spec table(sderl_bench_output:form(), [map()]) -> unicode:chardata().
 table(Form, Runs) ->
     Row = fun(Text, Metric) -> [Text, sderl_table:spread([Metric], Runs)] end,
     Form(["", "measured"], [
         Row("a week on disk, MB", disk_mb_week),
         Row("a frame of a minute, kB", frame_kb),
         Row("to write one, ms", write_ms),
-        Row("to begin with the folder, ms", start_ms),
+        Row("to start on the folder, ms", start_ms),
         Row("chart of a node, ms", node_ms),
         Row("chart of a group, ms", group_ms),
         Row("chart of all traffic, ms", total_ms)
@@ -147,7 +129,7 @@ in_folder(Dir, #{days := Days} = Params, Label) ->
     Sizes = sizes(Dir),
     Began = now_us(),
     archive(Dir, fun(Pid) ->
-        %% It answers when it has begun with the folder.
+        %% It answers when it has read the folder.
         #{missed := 0} = gen_server:call(Pid, info, infinity),
         StartMs = ms_since(Began),
         {ok, Hub} = sderl_mon_hub:start_link(),
@@ -171,7 +153,7 @@ archive(Dir, Fun) ->
         ok = gen_server:stop(Pid, normal, infinity)
     end.
 
-%% As a hub would make them of what its agents tell.
+%% As a hub would make them from the updates of its agents.
 frames(#{nodes := Nodes, groups := Groups}) ->
     T0 = sderl_mon_clock:wall_ms(),
     Opts = #{nodes => Nodes, groups => Groups, changes => false},

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_operations_experiment).
 -moduledoc """
-`bin/sderl bench operations`: what the dashboard's interfaces and the alarms hold.
+`bin/sderl bench operations`: how much load the dashboard's interfaces and the alarms carry.
 
 `rest`: how fast the HTTP interface of a dashboard with one core answers while it shows a made-up
 cluster.
 
 | metric | meaning |
 |---|---|
-| `rest_p50_ms`, `rest_p99_ms`, `rest_most_ms` | from when a request is due until its whole answer is there: half of them, 99 of 100, and the longest |
+| `rest_p50_ms`, `rest_p99_ms`, `rest_most_ms` | from when a request is due until its whole answer is there: median, 99th percentile, and the longest |
 | `rest_per_s` | requests that were answered with 200, a second |
 | `rest_failed` | those that were not |
 | `server_cpu_pct` | processor time of the server, in percent of one core |
@@ -86,7 +86,7 @@ check(#{what := What} = Options) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{what := Whats} = Options, Output) ->
-    %% A measurement that fails keeps no other from being made.
+    %% After a measurement that failed the others are still made.
     case [Text || What <- Whats, {error, Text} <- [what(What, Options, Output)]] of
         [] -> ok;
         Texts -> {error, lists:join("; ", Texts)}
@@ -114,39 +114,28 @@ overhead(#{live := Live, seconds := Seconds}, Label) ->
         registry, #{nodes => Live, seconds => Seconds, clients => ?CLIENTS}, Label).
 
 runs(Point, Measure, Table, Verdict, #{repeat := Repeat}, Output) ->
-    Show = fun(Runs) ->
-        sderl_bench_output:say(Output, [
-            title(Point), sderl_bench_machine:text(), "\n\n",
-            Table(fun sderl_table:text/2, metrics(Runs))
-        ])
-    end,
-    maybe
-        {ok, Runs} ?= sderl_bench_series:run(operations, [Point], Repeat, Measure, Show, Output),
-        Verdict(metrics(Runs))
-    end.
+    sderl_bench_series:repeated(operations, Point, Repeat, Measure, {title(Point), Table, Verdict},
+                                Output).
 
 title(#{part := alarms, live := Live, nodes := Nodes, groups := Groups}) ->
-    io_lib:format("~n~w nodes beside ~w made-up ones in ~w groups, two monitoring nodes, a webhook "
-                  "that fails half of the time; ", [Live, Nodes, Groups]);
+    io_lib:format("~w nodes beside ~w made-up ones in ~w groups, two monitoring nodes, a webhook "
+                  "that fails half of the time", [Live, Nodes, Groups]);
 title(#{part := disk, nodes := Nodes, groups := Groups, days := Days}) ->
-    io_lib:format("~n~w nodes in ~w groups, ~w days; ", [Nodes, Groups, Days]);
+    io_lib:format("~w nodes in ~w groups, ~w days", [Nodes, Groups, Days]);
 title(#{part := overhead, live := Live, seconds := Seconds}) ->
-    io_lib:format("~n~w nodes that register names and are watched, ~w s; ", [Live, Seconds]);
+    io_lib:format("~w nodes that register names and are watched, ~w s", [Live, Seconds]);
 title(#{nodes := Nodes, groups := Groups, rate := Rate, connections := Connections,
         seconds := Seconds}) ->
-    io_lib:format("~n~w nodes in ~w groups, ~w requests a second over ~w connections, ~w s; ",
+    io_lib:format("~w nodes in ~w groups, ~w requests a second over ~w connections, ~w s",
                   [Nodes, Groups, Rate, Connections, Seconds]).
 
-metrics(Runs) -> [Metrics || #{metrics := Metrics} <- Runs].
-
 -doc "The runs as a table in the given form, medians where there were several.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
-    unicode:chardata().
+-spec table(sderl_bench_output:form(), [map()]) -> unicode:chardata().
 table(Form, Runs) ->
     Row = fun(Text, Metric) -> [Text, sderl_table:spread([Metric], Runs)] end,
     Form(["", "measured"], [
-        Row("an answer, ms: half", rest_p50_ms),
-        Row("99 of 100", rest_p99_ms),
+        Row("an answer, ms: p50", rest_p50_ms),
+        Row("p99", rest_p99_ms),
         Row("the longest", rest_most_ms),
         Row("answers a second", rest_per_s),
         Row("requests that failed", rest_failed),
@@ -156,9 +145,9 @@ table(Form, Runs) ->
 alarms_table(Form, Runs) ->
     Row = fun(Text, Path) -> [Text, sderl_table:spread(Path, Runs)] end,
     Form(["", "measured"], [
-        Row("an alarm at a page, ms after its time: half", [alarm_ms, median]),
+        Row("an alarm at a page, ms after its time: median", [alarm_ms, median]),
         Row("the latest", [alarm_ms, max]),
-        Row("its end, ms: half", [clear_ms, median]),
+        Row("its end, ms: median", [clear_ms, median]),
         Row("the latest", [clear_ms, max]),
         Row("changes for the webhook", [changes]),
         Row("requests", [attempts]),
@@ -182,9 +171,9 @@ overhead_verdict(Runs) ->
     case [Pct || #{overhead_pct := Pct} <- Runs, not is_number(Pct) orelse Pct > ?OVERHEAD_PCT] of
         [] -> ok;
         [Pct | _] when is_number(Pct) ->
-            {error, io_lib:format("the probe takes ~.2f % of a node's processor time; at "
-                                  "most ~.1f may be", [float(Pct), ?OVERHEAD_PCT])};
-        _ -> {error, "no probe has told what it takes"}
+            {error, io_lib:format("the probe takes ~.2f % of a node's processor time; ~.1f "
+                                  "% are allowed", [float(Pct), ?OVERHEAD_PCT])};
+        _ -> {error, "no probe has reported its processor time"}
     end.
 
 alarms_verdict([]) -> ok;

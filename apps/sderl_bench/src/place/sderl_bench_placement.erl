@@ -1,20 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_placement).
 -moduledoc """
-One group of real nodes, in which nodes are chosen: what a choice costs, how many at once are
-spread, and what it costs that members hold each other's attributes.
+Choices of nodes in one group of real nodes: what a choice costs, how evenly simultaneous choices
+are spread, and what it costs that members hold each other's attributes.
 
 | part | metric | meaning |
 |---|---|---|
 | `choose` | `choose_us` | one choice among all nodes, at the caller: `p50`, `p99` |
-| | `messages_sent`, `processes_spawned` | by a process that chose a thousand times, as its trace has it |
+| | `messages_sent`, `processes_spawned` | by a process that chose a thousand times, from its trace |
 | | `nodes_chosen` | how many different ones |
 | `spread` | `max`, `min`, `mean`, `stddev` | how often the nodes were chosen when many processes choose at the same moment |
 | `sharing` | `messages_per_node_s`, `bytes_per_node_s` | what a node tells others of its attributes |
-| | `attributes` | that it tells |
+| | `attributes` | how many it tells |
 """.
 
 -export([choosers/0, run/2, spread/2]).
+
+-import(sderl_bench_histogram, [us/2]).
 
 -define(GROUP, g1).
 -define(SHARED_MS, 60_000).
@@ -110,9 +112,8 @@ part(choose, {Name, Spec0}, Fleet, [Node | _], #{ms := Ms}) ->
         {ok, _} ?= on(Fleet, Node, clear, []),
         {ok, {Histogram, Chosen}} ?= on(Fleet, Node, choose, [Spec, Ms]),
         {ok, #{sent := Sent, spawned := Spawned}} ?= on(Fleet, Node, silent, [Spec, ?TRACED]),
-        Us = fun(Percent) -> sderl_bench_histogram:percentile(Percent, Histogram) / 1000 end,
         {ok, #{chooser => Name}, #{
-            choose_us => #{p50 => Us(50), p99 => Us(99)},
+            choose_us => #{p50 => us(50, Histogram), p99 => us(99, Histogram)},
             choices => sderl_bench_histogram:total(Histogram),
             nodes_chosen => Chosen,
             messages_sent => Sent,

@@ -21,7 +21,7 @@ The last line of JSON has `part` `summary`: `choose_us` there is that of the slo
 
 -doc false.
 -spec summary() -> string().
-summary() -> "nodes are chosen in one group: time, messages, how evenly".
+summary() -> "choices of nodes in one group: time, messages, how evenly spread".
 
 -doc false.
 -spec command() -> argparse:command().
@@ -38,7 +38,7 @@ command() ->
             option(nodes, "N", 100, "nodes in the group"),
             option(ms, "MS", 300, "how long each chooser is measured"),
             option(choices, "N", 1000, "choices at the same moment"),
-            option(among, "N", 50, "nodes that these are among"),
+            option(among, "N", 50, "candidates of these choices"),
             option(share_ms, "MS", 15_000, "how long the sharing of attributes is watched"),
             option(repeat, "K", 3, "turns")
         ]
@@ -51,12 +51,10 @@ option(Name, Shape, Default, Text) ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(Options) ->
     maybe
-        ok ?= at_least(2, [nodes], Options),
+        ok ?= at_least(2, [nodes, among], Options),
         ok ?= at_least(10, [ms], Options),
-        ok ?= at_least(1, [choices], Options),
-        ok ?= at_least(2, [among], Options),
+        ok ?= at_least(1, [choices, repeat], Options),
         ok ?= at_least(100, [share_ms], Options),
-        ok ?= at_least(1, [repeat], Options),
         ok ?= enough(Options),
         {ok, Options}
     end.
@@ -88,7 +86,7 @@ measure(Options, Output) ->
                                            Metrics, sderl_bench_output:now()),
         case sderl_bench_output:write(Output, Result) of
             ok -> ok;
-            {error, Text} -> {error, {text, Text}}
+            {error, Text} -> {error, {said, Text}}
         end
     end,
     case sderl_bench_placement:run(Options, Done) of
@@ -99,7 +97,6 @@ measure(Options, Output) ->
                 ok -> {ok, Results};
                 Error -> Error
             end;
-        {error, {text, Text}} -> {error, Text};
         {error, Reason} -> {error, sderl_bench_reason:text(Reason)}
     end.
 
@@ -122,8 +119,7 @@ overall(Results) ->
     ).
 
 -doc "The results as tables in the given form.".
--spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
-             [result()]) -> unicode:chardata().
+-spec tables(sderl_bench_output:form(), [result()]) -> unicode:chardata().
 tables(Form, Results) ->
     Number = fun sderl_table:number/1,
     Spread = fun(Key, List) -> sderl_table:spread([maps:get(Key, M) || M <- List]) end,
@@ -153,7 +149,7 @@ tables(Form, Results) ->
              #{attributes := A, messages_per_node_s := M, bytes_per_node_s := B}} <- Results]
     ].
 
--doc "An error when a choice sent a message: its time is not that of a choice from what is known.".
+-doc "An error when a choice sent a message: choices must use only what their node knows.".
 -spec verdict([result()]) -> ok | {error, sderl_command:text()}.
 verdict(Results) ->
     case lists:usort([Name

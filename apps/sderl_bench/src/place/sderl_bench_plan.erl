@@ -11,14 +11,14 @@ predicted.
 | | `links_per_node_max`, `links_per_node_mean`, `mesh_links_per_node` | predicted |
 | | `hops_max`, `hops_mean` | links on the way between two nodes, predicted |
 | | `names_per_node_max`, `names_mesh` | where each node registers 100 names: those that a node holds, and in one namespace of all |
-| `apply` | `apply_ms` | one call that makes the running cluster so, from the pattern before |
+| `apply` | `apply_ms` | one call that changes the running cluster from the pattern before to this one |
 | | `links_per_node_max`, `hops_max`, `hops_mean` | predicted |
 | | `seen_links_per_node_max`, `seen_hops_max`, `seen_hops_mean` | of the running nodes: their connections and routes |
-| | `routes_ms` | from the end of that call until all is as predicted, or 15 s |
+| | `routes_ms` | from the end of that call until links and routes are as predicted, or 15 s |
 | | `nodes_off` | nodes that have more links or fewer than predicted, or another way to some node; 0 is right |
 """.
 
--export([propose/2, apply_all/3, patterns/1]).
+-export([propose/2, apply_all/3]).
 %% On a node.
 -export([run/2, hops/0]).
 
@@ -49,7 +49,7 @@ propose(Count, MaxLinks) ->
             names_mesh => Mesh
         }}
     else
-        {error, Reason} -> {error, {text, sderl_plan:format_error(Reason)}}
+        {error, Reason} -> {error, {said, sderl_plan:format_error(Reason)}}
     end.
 
 predicted(#{links := #{max := Max, mean := Mean}, mesh_links := Mesh,
@@ -57,8 +57,7 @@ predicted(#{links := #{max := Max, mean := Mean}, mesh_links := Mesh,
     #{links_per_node_max => Max, links_per_node_mean => Mean, mesh_links_per_node => Mesh,
       hops_max => HopsMax, hops_mean => HopsMean}.
 
--doc "The patterns that are applied, one after the other, with options for groups of that size.".
--spec patterns(Size :: pos_integer()) -> [{sderl_pattern:pattern(), sderl_pattern:options()}].
+%% Applied one after the other, with groups of this size.
 patterns(Size) ->
     [
         {star, #{size => Size, gateways => 2, hubs => 2}},
@@ -95,8 +94,8 @@ each([{Pattern, Options} | Patterns], Old, Fleet, [First | _] = Nodes, Done, Res
         ok ?= Done(Pattern, Metrics),
         each(Patterns, Plan, Fleet, Nodes, Done, [{Pattern, Metrics} | Results])
     else
-        {made, {error, Reason}} -> {error, {text, sderl_plan:format_error(Reason)}};
-        {applied, [{_, {ok, {error, Reason}}}]} -> {error, {text, sderl_plan:format_error(Reason)}};
+        {made, {error, Reason}} -> {error, {said, sderl_plan:format_error(Reason)}};
+        {applied, [{_, {ok, {error, Reason}}}]} -> {error, {said, sderl_plan:format_error(Reason)}};
         {applied, [{_, {error, Reason}}]} -> {error, {apply, First, {error, Reason}}};
         {error, Reason} -> {error, Reason}
     end.

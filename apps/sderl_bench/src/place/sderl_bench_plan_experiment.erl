@@ -45,10 +45,9 @@ command() ->
 check(#{nodes := Nodes, running := Running, group_size := Size} = Options) ->
     maybe
         {ok, Ns} ?= numbers("--nodes", Nodes, 2, 10_000),
-        ok ?= at_least(1, [max_links], Options),
+        ok ?= at_least(1, [max_links, repeat], Options),
         ok ?= at_least(0, [running], Options),
         ok ?= at_least(4, [group_size], Options),
-        ok ?= at_least(1, [repeat], Options),
         ok ?= two_groups(Running, Size),
         {ok, Options#{nodes := Ns}}
     end.
@@ -83,7 +82,6 @@ measure(#{nodes := Counts, max_links := Links, repeat := Repeat, running := Runn
         {ok, Applied} ?= applications(lists:seq(1, Repeat), Running, Size, Output, []),
         {ok, Proposed ++ Applied}
     else
-        {error, {text, Text}} -> {error, Text};
         {error, Reason} -> {error, sderl_bench_reason:text(Reason)}
     end.
 
@@ -118,12 +116,11 @@ write(Output, Params, Metrics) ->
         Output, sderl_bench_output:result(plan, Params, Metrics, sderl_bench_output:now())
     ) of
         ok -> ok;
-        {error, Text} -> {error, {text, Text}}
+        {error, Text} -> {error, {said, Text}}
     end.
 
 -doc "The results as tables in the given form.".
--spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
-             [result()]) -> unicode:chardata().
+-spec tables(sderl_bench_output:form(), [result()]) -> unicode:chardata().
 tables(Form, Results) ->
     Applied = [{P, M} || {apply, P, M} <- Results],
     [proposed(Form, [{N, M} || {propose, N, M} <- Results]),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_profiling_cost).
 -moduledoc """
-What recording costs a program: the same work without it and with it, in turns, so that whatever
+What recording costs a program: the same work without it and with it, alternately, so that what
 disturbs the machine disturbs both.
 
 | program | its work |
@@ -39,12 +39,12 @@ find(Name, #{run_ms := Ms}) ->
         {ok, {job, Job, Count}}
     end.
 
--doc "What is recorded; `none` twice without tells how much two runs of the same differ.".
+-doc "What is recorded; `none`, twice without recording, shows how much two equal runs differ.".
 -spec profiles(workload()) -> [profile()].
 profiles(registry) -> [none, concurrency, messages];
 profiles(_) -> [none, sampling, concurrency, messages].
 
--doc "Of each of so many pairs of runs, the time with recording divided by that without.".
+-doc "The time with recording divided by that without, of each pair of runs.".
 -spec ratios(workload(), profile(), options()) -> {ok, [float()]} | {error, term()}.
 ratios(Workload, Profile, #{pairs := Pairs} = Options) ->
     pairs(Workload, Profile, Options, Pairs, []).
@@ -106,7 +106,7 @@ registry(Profile, #{run_ms := Ms, dir := Dir}) ->
     maybe
         {ok, #{pairs_per_s := Rate}} ?=
             sderl_bench_registry:run(sderl_bench_impl_s_group, With, "registry"),
-        true ?= Rate > 0 orelse {error, {said, ~"no client has done anything"}},
+        true ?= Rate > 0 orelse {error, {said, ~"no client completed a pair of operations"}},
         _ = file:del_dir_r(Folder),
         {ok, 1.0e9 / Rate}
     end.
@@ -115,16 +115,14 @@ registry(Profile, #{run_ms := Ms, dir := Dir}) ->
 
 -doc "The work of a program of this module.".
 -spec work(exchange | compute, Size :: pos_integer()) -> ok.
-work(Name, Size) -> run(Name, Size).
-
-run(exchange, Size) ->
+work(exchange, Size) ->
     together(?PAIRS, fun() ->
         Answers = spawn_link(fun answer/0),
         ask(Answers, Size),
         true = unlink(Answers),
         exit(Answers, kill)
     end);
-run(compute, Size) ->
+work(compute, Size) ->
     together(erlang:system_info(schedulers_online), fun() -> sort(Size, lists:seq(1, ?LIST)) end).
 
 together(Count, Fun) ->

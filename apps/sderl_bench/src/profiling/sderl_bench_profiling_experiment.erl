@@ -18,8 +18,6 @@
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([table/2]).
-
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, words/1]).
 
 -define(LOOK_MS, 50).
@@ -99,9 +97,6 @@ run(Options, Output) ->
         ok
     end.
 
--doc "What was measured as tables in the given form.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), map()) ->
-    unicode:chardata().
 table(Form, Metrics) ->
     [
         [[Form(["program, recorded", "run time, ratio", "95 % from", "to"], [
@@ -132,7 +127,7 @@ table(Form, Metrics) ->
         ]) || is_map_key(events, Metrics)]
     ].
 
-%% Ratios are told with two places.
+%% Ratios are shown with two decimals.
 number(Ratio) -> io_lib:format("~.2f", [float(Ratio)]).
 
 %% ---------------------------------------------------------------- measuring

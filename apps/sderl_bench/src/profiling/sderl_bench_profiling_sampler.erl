@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_profiling_sampler).
 -moduledoc """
-What the sampler costs a node: how long it is at work where many processes sleep, and some wake
-again and again.
+What the sampler costs a node on which many processes sleep, and some wake again and again.
 """.
 
 -export([measure/2]).
 
 -define(AWAKE, 20).
 -define(WAKES_MS, 10).
-%% So long, as seconds: of 10,000 processes the first round takes 30.
+%% Seconds. The first round over 10,000 processes takes 30.
 -define(SECONDS, 60).
 -define(SHORT, 1).
 
@@ -20,7 +19,7 @@ measure(#{sampled := 0}, _) -> {ok, #{}};
 measure(#{sampled := Count}, Label) ->
     Processes = [spawn_link(fun sleep/0) || _ <- lists:seq(1, Count)]
         ++ [spawn_link(fun wake/0) || _ <- lists:seq(1, ?AWAKE)],
-    %% Of few the first round is over soon.
+    %% The first round over few processes is soon over.
     Seconds = case Count of _ when Count < 1000 -> ?SHORT; _ -> ?SECONDS end,
     try
         sderl_progress:during([Label, ": sampling"], 1000 * Seconds, fun() ->

@@ -10,12 +10,12 @@ profile `messages` would have written it. Each exchange has twelve events.
 -define(EVENTS, 12).
 %% Exchanges that are written at a time.
 -define(AT_ONCE, 4_096).
-%% The exchanges of a trace are so far apart, in nanoseconds.
+%% Nanoseconds between two exchanges.
 -define(EVERY, 6_000).
 -define(T0, -576_460_752_000_000_000).
 
 -doc """
-Writes at least so many events of so many pairs into a folder, and gives how many they are.
+Writes at least so many events of so many pairs into a folder; gives the number of events.
 """.
 -spec write(file:filename_all(), Events :: pos_integer(), Pairs :: pos_integer()) -> pos_integer().
 write(Dir, Events, Pairs) ->

@@ -6,7 +6,7 @@ One run of one implementation: starts the nodes, lets the clients work, and meas
 The nodes are new in each run, so that nothing is left of the run before.
 """.
 
--export([run/3, metrics/1]).
+-export([run/3, metrics/1, share/3]).
 -export_type([params/0, metrics/0]).
 
 -doc """
@@ -37,6 +37,8 @@ for the look-ups. `paths` is the code path of another project's registry.
     settle_ms := non_neg_integer() | undefined,
     atom() => term()
 }.
+
+-import(sderl_bench_histogram, [us/2]).
 
 -define(WARMUP_MS, 1000).
 %% From the call that starts the clients until they begin: each node must have got it.
@@ -91,7 +93,7 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
         })}
     end.
 
-%% With `monitoring`, by the shadow network, which is there before the load begins.
+%% With `monitoring`, the shadow network watches; it is there before the load begins.
 watched(Fleet, Members, Params, Fun) ->
     try
         sderl_bench_watch:around(Fleet, [Node || {_, Node, _} <- Members],
@@ -123,6 +125,9 @@ preload(Impl, Fleet, Namespaces, Held) ->
         [{Node, Answer} | _] -> {error, {not_preloaded, Node, Answer}}
     end.
 
+-doc "How many of `Total` names the node in a place holds, where all nodes share them evenly.".
+-spec share(Total :: non_neg_integer(), Nodes :: pos_integer(), Place :: pos_integer()) ->
+    non_neg_integer().
 share(Total, Nodes, Place) when Place =< Total rem Nodes -> Total div Nodes + 1;
 share(Total, Nodes, _Place) -> Total div Nodes.
 
@@ -232,11 +237,5 @@ metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
 percentiles(Key, Tallies) ->
     Histogram = sderl_bench_histogram:merge([maps:get(Key, Tally) || Tally <- Tallies]),
     #{p50 => us(50, Histogram), p99 => us(99, Histogram)}.
-
-us(Percent, Histogram) ->
-    case sderl_bench_histogram:percentile(Percent, Histogram) of
-        undefined -> undefined;
-        Ns -> Ns / 1000
-    end.
 
 text(Reason) -> unicode:characters_to_binary(io_lib:format("~0tp", [Reason], [{chars_limit, 200}])).

@@ -3,8 +3,8 @@
 -moduledoc """
 Calls between two nodes: over gateways, over a direct link, and by `erpc` in a full mesh.
 
-All in turn in each round, on the nodes of one chain; for `direct` its ends are linked, for `erpc`
-all nodes. One result for each way and number of callers:
+The ways take turns in each round, on the nodes of one chain; for `direct` its ends are linked, for
+`erpc` all nodes. One result for each way and number of callers:
 
 | metric | meaning |
 |---|---|
@@ -18,9 +18,11 @@ all nodes. One result for each way and number of callers:
 
 -export([run/3]).
 
+-import(sderl_bench_histogram, [us/2]).
+
 -doc """
-All rounds with so many gateways between; each result goes to `Done`: how, with how many callers,
-what.
+All rounds with so many gateways between the ends; each result goes to `Done`, with the way and the
+number of callers.
 """.
 -spec run(Gateways :: pos_integer(), Params :: map(),
           fun((Round :: pos_integer(), map(), Metrics :: map()) -> ok | {error, term()})) ->
@@ -34,7 +36,7 @@ run(Gateways, Params, Done) ->
             End = lists:last(Nodes),
             {ok, Server} ?= sderl_bench_nodes:on(Fleet, End, sderl_bench_route_server, start,
                                                  [Last, server]),
-            %% Links are added from one way to the next, and routes do not care.
+            %% Each way adds links to those of the way before; routes do not depend on them.
             Ways = [
                 {routed, {route, {Last, server}}, []},
                 {direct, {direct, Server}, [First, End]},
@@ -42,27 +44,23 @@ run(Gateways, Params, Done) ->
             ],
             World = #{fleet => Fleet, nodes => Nodes, gateways => Gateways, label => Label,
                       done => Done, params => Params},
-            {ok, Alone} ?= ways(Ways, [], World, []),
+            {ok, Alone} ?= ways(Ways, World, []),
             rounds(Alone, World)
         end
     end).
 
-%% How many links each way needs, before all have them.
-ways([], _, _, Ways) ->
+%% Makes the links of each way in turn, and counts them before those of the next way are there.
+ways([], _, Ways) ->
     {ok, lists:reverse(Ways)};
-ways([{Name, How, Linked} | Ways], _, #{fleet := Fleet, nodes := Nodes} = World, Done) ->
+ways([{Name, How, Linked} | Ways], #{fleet := Fleet, nodes := Nodes} = World, Done) ->
     maybe
-        {ok, _} ?= linked(Fleet, Linked),
+        ok ?= linked(Fleet, Linked),
         Links = lists:max([L || L <- sderl_bench_links:count(Fleet, Nodes), is_integer(L)]),
-        ways(Ways, Linked, World, [{Name, How, Links} | Done])
+        ways(Ways, World, [{Name, How, Links} | Done])
     end.
 
-linked(_, []) -> {ok, []};
-linked(Fleet, Nodes) ->
-    case sderl_bench_links:mesh(Fleet, Nodes) of
-        ok -> {ok, Nodes};
-        Error -> Error
-    end.
+linked(_, []) -> ok;
+linked(Fleet, Nodes) -> sderl_bench_links:mesh(Fleet, Nodes).
 
 rounds(Ways, #{params := #{repeat := Repeat, callers := Callers}} = World) ->
     Slots = [{Round, C, Way}
@@ -81,10 +79,10 @@ slots([{Round, Callers, {Name, How, Links}} | Slots], World, Seen) ->
     Load = #{how => How, callers => Callers, bytes => 100, warm_ms => WarmMs, ms => Ms},
     Measured = sderl_progress:during(io_lib:format("~ts ~w", [Label, Round]), WarmMs + Ms, fun() ->
         maybe
-            {ok, Before} ?= state(Fleet, Nodes),
+            {ok, Before} ?= sderl_bench_route_cluster:snapshots(Fleet, Nodes),
             {ok, Result} ?= sderl_bench_nodes:on(Fleet, First, sderl_bench_route_caller, run,
                                                  [Load]),
-            {ok, After} ?= state(Fleet, Nodes),
+            {ok, After} ?= sderl_bench_route_cluster:snapshots(Fleet, Nodes),
             {ok, metrics(Result, Ms, Before, After, Links)}
         end
     end),
@@ -96,24 +94,12 @@ slots([{Round, Callers, {Name, How, Links}} | Slots], World, Seen) ->
         slots(Slots, World, [{Key, Metrics} | Seen])
     end.
 
-state(Fleet, Nodes) ->
-    maybe
-        {ok, Snapshots} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_meter, snapshot, []),
-        {ok, lists:zip(Nodes, Snapshots)}
-    end.
-
 metrics(#{calls := Calls, all := All, ns := Ns, failed := Failed}, Ms, Before, After, Links) ->
     #{total := #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages}} =
         sderl_bench_meter:usage(Before, After),
-    Us = fun(Percent) ->
-        case sderl_bench_histogram:percentile(Percent, Ns) of
-            undefined -> undefined;
-            T -> T / 1000
-        end
-    end,
     #{
         calls_per_s => 1000 * Calls / Ms,
-        call_us => #{p50 => Us(50), p99 => Us(99)},
+        call_us => #{p50 => us(50, Ns), p99 => us(99, Ns)},
         cpu_us_per_call => 1000 * CpuMs / All,
         bytes_per_call => Bytes / All,
         messages_per_call => Messages / All,

@@ -9,14 +9,14 @@
 - `links`: many nodes in groups: `m:sderl_bench_route_spread`
 - `failover`: one of two gateways dies, or stops: `m:sderl_bench_route_failover`
 
-The last line of JSON has `part` `summary`, and the medians of all numbers of the parts under one
-roof: those of `calls` are missing there, as they are for several ways and numbers of callers.
+The last line of JSON has `part` `summary`, and the medians of all metrics of the parts, without
+those of `calls`, which has several ways and numbers of callers.
 """.
 
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([defaults/0, measure/2, medians/1, tables/2, verdict/1]).
+-export([measure/2, medians/1, tables/2, verdict/1]).
 -export_type([result/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4, words/1]).
@@ -44,7 +44,7 @@ command() ->
             option(parts, "LIST", string, "of messages, calls, links, failover"),
             option(gateways, "LIST", string, "how many gateways lie between, 1 and 2"),
             option(sizes, "LIST", string, "bytes of a message"),
-            option(window, "N", integer, "messages that are sent and not acknowledged"),
+            option(window, "N", integer, "messages that are out without an acknowledgement"),
             option(callers, "LIST", string, "callers at the same time"),
             option(ms, "MS", integer,
                    "how long each turn measures, after a fifth of that as warm-up"),
@@ -58,8 +58,6 @@ command() ->
 
 option(Name, Shape, Type, Text) -> option(Name, Shape, Type, maps:get(Name, defaults()), Text).
 
--doc "What options are without being given.".
--spec defaults() -> #{atom() => term()}.
 defaults() ->
     #{
         parts => "messages,calls,links,failover", gateways => "1,2", sizes => "100,1000",
@@ -125,13 +123,10 @@ measure(#{parts := Parts} = Options, Output) ->
                 ok -> {ok, Results};
                 {error, Message} -> {error, Message}
             end;
-        {error, Reason} -> {error, message(Reason)}
+        {error, Reason} -> {error, sderl_bench_reason:text(Reason)}
     end.
 
 shown(Options) -> maps:without([parts, json], Options).
-
-message({text, Text}) -> Text;
-message(Reason) -> sderl_bench_reason:text(Reason).
 
 parts([], _, _, Results) ->
     {ok, Results};
@@ -197,7 +192,7 @@ done(Part, Params, Output) ->
             ok ->
                 sderl_bench_output:say(Output,
                                        [line(Part, maps:merge(Params, More), Metrics), "\n"]);
-            {error, Text} -> {error, {text, Text}}
+            {error, Text} -> {error, {said, Text}}
         end
     end.
 
@@ -239,8 +234,7 @@ median([Map | _] = Maps) when is_map(Map) -> medians(Maps);
 median(Values) -> sderl_table:median([V || V <- Values, is_number(V)]).
 
 -doc "All parts as tables in the given form.".
--spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
-             [result()]) -> unicode:chardata().
+-spec tables(sderl_bench_output:form(), [result()]) -> unicode:chardata().
 tables(Form, Results) ->
     [["\n", table(Part, Form, Mine)]
      || Part <- ?PARTS, Mine <- [[{K, M} || {P, K, M} <- Results, P =:= Part]], Mine =/= []].

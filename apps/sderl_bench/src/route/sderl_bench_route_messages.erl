@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_route_messages).
 -moduledoc """
-Messages between two nodes: over gateways, over a direct link, and over relays that do nothing but
-pass on.
+Messages between two nodes: over gateways, over a direct link, and over relays that only pass
+messages on.
 
 The three take turns in each round, and a ratio is that of one round. Metrics of a round for each
 number K of gateways; those of messages other than 100 bytes end in their size, such as `_1000b`:
@@ -20,6 +20,8 @@ number K of gateways; those of messages other than 100 bytes end in their size, 
 """.
 
 -export([run/3, name/3]).
+
+-import(sderl_bench_histogram, [us/2]).
 
 -doc """
 All rounds with so many gateways between sender and receiver; each round goes to `Done`.
@@ -39,7 +41,7 @@ run(Gateways, #{repeat := Repeat} = Params, Done) ->
                                        end
                                    end).
 
-%% {Kind, there, back}
+%% {Kind, There, Back}
 ways(Fleet, [Sender | _] = Nodes, Gateways) ->
     Receiver = lists:last(Nodes),
     Between = lists:droplast(tl(Nodes)),
@@ -68,7 +70,7 @@ on(Fleet, Node, F, Args) -> sderl_bench_nodes:on(Fleet, Node, sderl_bench_route_
 rounds([], _, _, _, _, _, _, Rounds) ->
     {ok, lists:reverse(Rounds)};
 rounds([Round | More], Fleet, Nodes, Ways0, #{sizes := Sizes} = Params, Label, Done, Rounds) ->
-    %% There and back again, so that nobody is always behind the same.
+    %% Every other round in reverse order, so that no way always follows the same other one.
     Ways = case Round rem 2 of 1 -> Ways0; 0 -> lists:reverse(Ways0) end,
     Slots = [{Kind, Size, F, There, Back}
              || F <- [throughput, latency, there], Size <- Sizes, {Kind, There, Back} <- Ways],
@@ -130,8 +132,6 @@ of_size(K, Size, Kinds, Seen) ->
         ])
         ++ [{Name("latency_to_relay", ""), Us(routed, 50) / Us(relay, 50)}
             || lists:member(relay, Kinds)].
-
-us(Percent, Histogram) -> sderl_bench_histogram:percentile(Percent, Histogram) / 1000.
 
 cpu_of({#{sent := Sent}, [Sender | Others]}) ->
     Gateways = lists:droplast(Others),

@@ -13,7 +13,7 @@ for each of the two: any group is two gateways away, twice over.
 | `routes_ms` | from there until every node knows ways to all groups, each over all the gateways there are |
 | `gateways_crossed_max` | on the longest of the ways |
 | `unanswered_calls`, `calls` | each node calls a server in each group that it is not in |
-| `idle_bytes_per_node_s`, `idle_messages_per_node_s` | what a node sends when nothing happens, for everything |
+| `idle_bytes_per_node_s`, `idle_messages_per_node_s` | all that a node sends while nothing happens |
 """.
 
 -export([run/2]).
@@ -47,9 +47,9 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
         {ok, Routes} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_route_worker, routes, []),
         ok ?= serve(Fleet, Groups),
         Unanswered = ask(Fleet, Nodes, Groups),
-        {ok, Before} ?= traffic(Fleet, Nodes),
+        {ok, Before} ?= sderl_bench_route_cluster:snapshots(Fleet, Nodes),
         ok = sderl_progress:during("idle", IdleMs, fun() -> receive after IdleMs -> ok end end),
-        {ok, After} ?= traffic(Fleet, Nodes),
+        {ok, After} ?= sderl_bench_route_cluster:snapshots(Fleet, Nodes),
         #{bytes := Bytes, messages := Messages} = Sent = sderl_bench_meter:sent(Before, After),
         PerNode = length(Nodes) * IdleMs / 1000,
         {ok, (maps:with([links_total, links_per_node_max, links_per_node_mean], Sent))#{
@@ -99,9 +99,3 @@ ask(Fleet, Nodes, Groups) ->
         end
     end),
     [{Node, Missing} || {Node, List} <- Answers, Missing <- List].
-
-traffic(Fleet, Nodes) ->
-    case sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_meter, snapshot, []) of
-        {ok, Snapshots} -> {ok, lists:zip(Nodes, Snapshots)};
-        Error -> Error
-    end.
