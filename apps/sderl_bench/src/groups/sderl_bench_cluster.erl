@@ -9,8 +9,8 @@ they are at rest.
 -export_type([params/0, seen/0]).
 
 -doc """
-The planner is asked for groups of `group_size` members at most, tied by `gateways` nodes each, and
-`max_links` of a node.
+The limits of the plan: `group_size` members of a group, `max_links` of a node, and `gateways` nodes
+between two groups.
 """.
 -type params() :: #{
     nodes := pos_integer(),
@@ -25,7 +25,7 @@ The planner is asked for groups of `group_size` members at most, tied by `gatewa
 -doc """
 The measurements: milliseconds from the start of the first node, for bare nodes and for the measured
 ones; the processor time of each node when all ran and when they were formed; the nodes' usage until
-then and at rest; and their messages by kind afterwards, over so many milliseconds.
+then and at rest; and afterwards their messages by kind, over `traced_ms`.
 """.
 -type seen() :: #{
     prediction := sderl_plan:prediction(),
@@ -49,7 +49,7 @@ then and at rest; and their messages by kind afterwards, over so many millisecon
 -define(CALL_MS, 60_000).
 
 -doc """
-Runs it: first as many nodes without anything, which end again, for what the start of a node costs
+Runs it. First as many bare nodes are started and ended, to measure what the start of a node costs
 by itself on this machine and at this moment.
 """.
 -spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) ->
@@ -102,7 +102,7 @@ see(Fleet, Nodes, Began, Label, Plan, #{settle_s := SettleS, rest_s := RestS}) -
         }}
     end.
 
--doc "The groups of so many nodes, which are called after their places.".
+-doc "The groups of so many nodes, which are named after their places.".
 -spec plan(pos_integer(), params()) -> {ok, sderl_pattern:plan()} | {error, sderl_pattern:reason()}.
 plan(Count, #{group_size := Size, gateways := Gateways, max_links := Links}) ->
     Limits = #{max_group => Size, max_links => Links, gateways => Gateways},

@@ -1,20 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_cluster_experiment).
 -moduledoc """
-`bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration, with
-nobody at work.
+`bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration,
+without load.
 
-For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`). As many nodes
-without anything are started and ended, which tells what of the time is the virtual machine's own.
-Then the nodes are started, eight at a time, and measured until they are formed, and then at rest.
-How its messages and bytes grow with the nodes shows the shape of a large cluster, whatever else the
-machine does meanwhile; of the times their ratio does.
+For each number of nodes the planner proposes groups (`sderl_plan:propose/2`). As many bare nodes
+are started and ended, to measure what part of the time is the virtual machine's own. Then the nodes
+are started, eight at a time, and measured until the groups are formed, and then at rest. How
+messages and bytes grow with the number of nodes does not depend on what else the machine does; of
+the times only their ratio is as independent.
 
 | metric | meaning |
 |---|---|
 | `groups`, `group_size_min`, `group_size_max` | of the plan |
 | `bare_s` | from the start of the first node until all run: as many nodes without the library and groups |
-| `started_s`, `started_per_bare` | the same of the nodes with both, and its ratio to that of the bare ones |
+| `started_s`, `started_per_bare` | the same for the nodes with both, and its ratio to that of the bare ones |
 | `formed_s`, `formed_after_ms` | from the start of the first node, and from when all run, until each group is one component that counts all of its members, on each of them |
 | `bare_cpu_ms_per_node`, `started_cpu_ms_per_node`, `formed_cpu_ms_per_node` | processor time of a node until then, in user mode and in the system, as the system counts it |
 | `links_per_node_max`, `links_per_node_mean` | connections of a node then |
@@ -24,7 +24,7 @@ machine does meanwhile; of the times their ratio does.
 | `messages_per_node_s`, `bytes_per_node_s` | sent over links in a second at rest, mean; `messages_per_node_s_max` of the node that sends most |
 | `cpu_pct_per_node`, `cpu_pct_per_node_max` | processor time at rest, in user mode, in percent of one core |
 | `memory_mib_per_node` | resident |
-| `messages_by_kind`, `bytes_by_kind` | in a second and node at rest, traced afterwards: `heartbeats`, `routes`, `attributes`, `distances`, `groups` (what else members say), `other`; bytes are those of the terms. (What goes over links but for these is the runtime's own ticks.) |
+| `messages_by_kind`, `bytes_by_kind` | in a second and node at rest, traced afterwards: `heartbeats`, `routes`, `attributes`, `distances`, `groups` (what else members send), `other`; bytes are those of the terms. (The runtime's own ticks are not among them.) |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -95,7 +95,7 @@ run(#{nodes := Plans} = Options, Output) ->
     end,
     Show = fun(Runs) ->
         sderl_bench_output:say(Output, [
-            io_lib:format("~nGroups of at most ~w, ~w gateways between two, nobody at work; ", [
+            io_lib:format("~nGroups of at most ~w, ~w gateways between two, no load; ", [
                 maps:get(group_size, Options), maps:get(gateways, Options)
             ]),
             sderl_bench_machine:text(), "\n\n",
@@ -129,7 +129,7 @@ table(Results) ->
         Row("ratio", fun(#{started_per_bare := Ratio}) -> Ratio end),
         Row("all groups formed after, s", fun(#{formed_s := S}) -> S end),
         Row("formed after all run, ms", fun(#{formed_after_ms := Ms}) -> Ms end),
-        Row("processor of a bare node, ms", fun(#{bare_cpu_ms_per_node := Ms}) -> Ms end),
+        Row("processor time of a bare node, ms", fun(#{bare_cpu_ms_per_node := Ms}) -> Ms end),
         Row("of a node when all run", fun(#{started_cpu_ms_per_node := Ms}) -> Ms end),
         Row("when all groups are formed", fun(#{formed_cpu_ms_per_node := Ms}) -> Ms end),
         Both("links of a node, mean / planned", links_per_node_mean, plan_links_per_node_mean),
@@ -143,7 +143,7 @@ table(Results) ->
     ] ++ OfKind(messages_by_kind) ++ [
         Row("bytes a second of a node at rest", fun(#{bytes_per_node_s := N}) -> N end)
     ] ++ OfKind(bytes_by_kind) ++ [
-        Row("processor at rest, % of a core", fun(#{cpu_pct_per_node := N}) -> N end),
+        Row("processor time at rest, % of a core", fun(#{cpu_pct_per_node := N}) -> N end),
         Row("of the node that needs most", fun(#{cpu_pct_per_node_max := N}) -> N end),
         Row("memory of a node, MiB", fun(#{memory_mib_per_node := N}) -> N end)
     ]).

@@ -16,12 +16,12 @@ The usage of a node until its groups were formed: links, the traffic on them, an
 }.
 
 -define(LOOK_MS, 200).
-%% For links that are not needed, or come late.
+%% Within this the links must be those of the plan, or the numbers are taken as they are.
 -define(LINKS_MS, 15_000).
 
 -doc """
-Waits until this node is in as many groups as the plan has for its place and each is one component
-that counts all of its members; then for a while until it has as many links as the plan says.
+Waits until each group that the plan has for this node's place is one component that counts all of
+its members; then for a while until the node has as many links as the plan says.
 """.
 -spec formed(sderl_pattern:plan(), Ms :: pos_integer()) ->
     formed() | {error, {not_formed, [term()]}}.

@@ -18,10 +18,10 @@ Groups are made until there are as many as each of `groups` says, by the nodes i
 
 -define(BASE, base).
 -define(WRITE_PAUSE_MS, 10).
-%% A node makes so many before it is the next one's turn.
+%% Groups that a node makes before it is the next one's turn.
 -define(TURN, 50).
 -define(CREATE_MS, 3_600_000).
-%% So many are made while nobody writes, to count what is sent for one.
+%% Groups that are made while nobody writes, to count the messages of one.
 -define(COUNTED, 100).
 -define(REST_MS, 5000).
 

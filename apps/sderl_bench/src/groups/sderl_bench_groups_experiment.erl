@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_groups_experiment).
 -moduledoc """
-`bin/sderl bench groups`: what one more group costs on nodes that are in many, and what it does to
-the writes of a group that is there.
+`bin/sderl bench groups`: what one more group costs on nodes that are in many groups, and its effect
+on writes in another group.
 
 Groups of two are made by the nodes in turn. For each number of groups there is one result; its
 latencies are of all groups and writes since the number before.
@@ -13,8 +13,8 @@ latencies are of all groups and writes since the number before.
 | `write_us` | latency of registrations in another group, of all nodes, meanwhile |
 | `messages_per_group`, `bytes_per_group` | sent by all nodes for one more group, without what they send at rest |
 | `cpu_us_per_group` | processor time of all nodes for one more group, likewise |
-| `messages_per_s_at_rest`, `cpu_pct_at_rest` | sent by all nodes, and used of all cores, while nothing is asked |
-| `bytes_per_member` | by how much the nodes' memory grew, for each group and member of it, garbage included |
+| `messages_per_s_at_rest`, `cpu_pct_at_rest` | sent by all nodes, and used of all cores, while no client is at work |
+| `bytes_per_member` | growth of the nodes' memory, for each group and member of it, garbage included |
 | `busiest` | reductions of the registered processes of one node that have worked most |
 | `errors` | operations of the writers that failed |
 """.
@@ -22,6 +22,8 @@ latencies are of all groups and writes since the number before.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
+
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
 
 -doc false.
 -spec summary() -> string().
@@ -37,13 +39,9 @@ command() ->
             of a group when there are many, and the effect on the writers.
             """,
         arguments => [
-            sderl_bench_experiment:option(nodes, "N", integer, 5, "nodes"),
-            sderl_bench_experiment:option(
-                groups, "LIST", string, "100,1000", "after how many groups there is a result"
-            ),
-            sderl_bench_experiment:option(
-                pause_ms, "MS", integer, 5, "ms that a node waits before each group"
-            )
+            option(nodes, "N", integer, 5, "nodes"),
+            option(groups, "LIST", string, "100,1000", "after how many groups there is a result"),
+            option(pause_ms, "MS", integer, 5, "ms that a node waits before each group")
         ]
     }.
 
@@ -51,9 +49,9 @@ command() ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{groups := Text} = Options) ->
     maybe
-        ok ?= sderl_bench_experiment:at_least(2, [nodes], Options),
-        ok ?= sderl_bench_experiment:at_least(0, [pause_ms], Options),
-        {ok, Numbers} ?= sderl_bench_experiment:numbers("--groups", Text, 1, 100_000),
+        ok ?= at_least(2, [nodes], Options),
+        ok ?= at_least(0, [pause_ms], Options),
+        {ok, Numbers} ?= numbers("--groups", Text, 1, 100_000),
         case lists:usort(Numbers) of
             Numbers when Numbers =/= [] -> {ok, Options#{groups := Numbers}};
             _ -> {error, "--groups takes numbers that grow, such as 100,1000"}
@@ -97,6 +95,6 @@ table(Stages) ->
         Row("processor time a creation, us", fun(#{cpu_us_per_group := Us}) -> Us end),
         Row("bytes of memory a group and member", fun(#{bytes_per_member := N}) -> N end),
         Row("messages a second at rest", fun(#{messages_per_s_at_rest := N}) -> N end),
-        Row("processor at rest, % of all cores", fun(#{cpu_pct_at_rest := N}) -> N end),
+        Row("processor time at rest, % of all cores", fun(#{cpu_pct_at_rest := N}) -> N end),
         Row("errors", fun(#{errors := N}) -> N end)
     ]).

@@ -31,7 +31,7 @@ create([{Group, Mate} | Groups], PauseMs, Took) ->
 -spec memory() -> non_neg_integer().
 memory() -> erlang:memory(total).
 
--doc "The registered processes that have worked most so far: what to look into when it is slow.".
+-doc "The registered processes with the most reductions so far: where to look when it is slow.".
 -spec busiest() -> [{Name :: atom(), Reductions :: non_neg_integer()}].
 busiest() ->
     Named = [

@@ -7,7 +7,7 @@
 -export_type([namespace/0, namespace/1]).
 
 -doc """
-A group and its nodes, these as positions in the family (from 1) or by name.
+A group and its nodes, as positions in the family (from 1) or by name.
 """.
 -type namespace(Node) :: {Group :: term(), [Node]}.
 -type namespace() :: namespace(node()).
@@ -33,7 +33,7 @@ named(Groups, Nodes) ->
     [{Group, [element(I, Names) || I <- Positions]} || {Group, Positions} <- Groups].
 
 -doc """
-Makes the groups, all at the same time, each on its first node, which asks the others to join and so
+Makes all groups at the same time, each by its first node, which asks the others to join and so
 links them.
 """.
 -spec make(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok | {error, term()}.
@@ -51,8 +51,8 @@ make(Fleet, Namespaces) ->
     end.
 
 -doc """
-Deletes the groups, each on any of its nodes that runs. Returns when no node that answers has one of
-them any more, after a while also otherwise. The nodes are free nodes then, which mesh.
+Deletes the groups, each on any of its nodes that runs. Returns when no node that answers has any of
+them, or after a while. The nodes are free nodes then, which mesh.
 """.
 -spec delete(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok.
 delete(Fleet, Namespaces) ->

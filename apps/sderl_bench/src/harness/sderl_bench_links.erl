@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_links).
--moduledoc false.
-
-%% The links of a measured cluster: made before a run where the registry does not make them
-%% itself, and counted after it.
+-moduledoc """
+The links of a measured cluster: made before a run where the registry does not make them itself, and
+counted after it.
+""".
 
 -export([mesh/2, count/2, connect_all/1]).
 

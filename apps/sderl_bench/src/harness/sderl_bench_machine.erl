@@ -6,8 +6,8 @@
 -export_type([info/0]).
 
 -doc """
-Cores that this virtual machine may use, a quota of processor time rounded up, memory in MiB (`null`
-where unknown), OTP's full version.
+Cores that this virtual machine may use (a quota of processor time is rounded up), memory in MiB
+(`null` where unknown), OTP's full version.
 """.
 -type info() :: #{cores := pos_integer(), memory_mib := pos_integer() | null, otp := binary()}.
 

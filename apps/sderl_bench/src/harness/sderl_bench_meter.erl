@@ -9,19 +9,19 @@ the links.
 Metrics = sderl_bench_meter:metrics(Usage, Operations).
 ```
 
-A node reads its own counters, before and after, over the fleet's control channel, which is none of
-the links. Only what a node *sent* is read, so that the sum over all nodes counts everything between
-them once.
+A node reads its own counters before and after, when it is asked over the fleet's control channel,
+which is none of the links. Only what a node *sent* is read, so the sum over all nodes counts
+everything between them once.
 
 | metric | meaning |
 |---|---|
-| `cpu_pct` | processor time of all nodes in user mode (`statistics(runtime)`; what the system does for them is not in it), in percent of all cores of the machine |
+| `cpu_pct` | processor time of all nodes in user mode (`statistics(runtime)`, without the system's work for them), in percent of all cores of the machine |
 | `cpu_us_per_op` | the same in microseconds, for each operation |
 | `bytes`, `messages`, `packets` | sent over the links: the distribution protocol included, TCP and IP headers not; a message is one write to a socket (ticks included; a long message is several); packets are TCP segments, acknowledgements included, `undefined` where the system does not tell |
 | `bytes_per_op`, `messages_per_op`, `packets_per_op` | for each operation |
 | `links_per_node_max`, `links_per_node_mean`, `links_total` | connections at the end, hidden ones included |
 | `memory_mib_per_node`, `memory_mib_max` | resident memory at the end, the mean of the nodes; the most that any node ever had |
-| `nodes_metered` | nodes that answered before and after: the others are in none of this |
+| `nodes_metered` | nodes that answered before and after; the others are in none of these metrics |
 | `per_node` | the numbers of each node: `links`, `cpu_ms`, `bytes`, `messages`, `packets`, `memory_mib` |
 """.
 
@@ -29,7 +29,7 @@ them once.
 -export([snapshot/0, usage/2, sent/2, missing/2, mean/1]).
 -export_type([snapshot/0, usage/0, node_usage/0]).
 
--doc "Counters of one node so far, and its own clock then; `sent` has those of each link.".
+-doc "Counters of one node so far, with the time by its own clock; `sent` has those of each link.".
 -type snapshot() :: #{
     at_us := integer(),
     cpu_ms := non_neg_integer(),
@@ -190,29 +190,29 @@ node_usage(Node, #{cpu_ms := Cpu0, sent := Sent0},
         memory_mib => Kib / 1024
     }.
 
-%% A connection made anew counts from nothing. (What went over one that is gone is not known.)
+%% A new connection counts from 0. (What was sent over one that is gone is not known.)
 grown({Connection, B1, M1, P1}, {Connection, B0, M0, P0}) ->
     {B1 - B0, M1 - M0, if is_integer(P1), is_integer(P0) -> P1 - P0; true -> undefined end};
 grown({_, Bytes, Messages, Packets}, _) ->
     {Bytes, Messages, Packets}.
 
-%% A sum in which something is not known is not known.
+%% The sum, `undefined` if one of the values is.
 add(Values) ->
     case lists:member(undefined, Values) of
         true -> undefined;
         false -> lists:sum(Values)
     end.
 
--doc "The mean of numbers; of none 0.".
+-doc "The mean of numbers; 0 for none.".
 -spec mean([number()]) -> float().
 mean([]) -> 0.0;
 mean(Values) -> lists:sum(Values) / length(Values).
 
--doc "The nodes that are missing in the usage, whose sums are then too small.".
+-doc "The nodes that are missing in the usage: its sums are too small if there are any.".
 -spec missing([node()], usage()) -> [node()].
 missing(Nodes, #{per_node := PerNode}) -> Nodes -- [Node || #{node := Node} <- PerNode].
 
--doc "The metrics of the table above. `Ops` is how many operations it was used for.".
+-doc "The metrics of the table above, for `Ops` operations.".
 -spec metrics(usage(), Ops :: non_neg_integer()) -> #{atom() => term()}.
 metrics(#{total := Total, seconds := Seconds, per_node := PerNode} = Usage, Ops) ->
     #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages, packets := Packets,

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_nodes).
 -moduledoc """
-The measured nodes: started for a run and ended after it, and called. Calls must succeed on all
-nodes: they give what the functions return, or the first failure as a term for
-`sderl_bench_reason:text/1`. A function that returns `{error, Reason}` has failed like one that
-raised or did not answer.
+Starts the nodes of a run, ends them after it, and calls functions on them. A call must succeed on
+all nodes: it gives what the functions return, or the first failure as a term for
+`sderl_bench_reason:text/1`. A function that returns `{error, Reason}` has failed, as one that
+raised an exception or did not answer.
 """.
 
 -export([with/4, bare/3, cpu_ms/1, on/5, on/6, all/5, all/6, each/5]).
@@ -24,8 +24,8 @@ with(Count, Groups, Label, Fun) ->
     started(Count, #{s_groups => Groups}, [sderl], [Label, ": starting nodes"], Fun).
 
 -doc """
-The same with nodes that run OTP's own applications alone: what the start of a virtual machine with
-a name costs by itself, to be set beside that of nodes with the library.
+The same with nodes that run only OTP's own applications, to measure what the start of a named
+virtual machine costs without the library.
 """.
 -spec bare(pos_integer(), Label :: unicode:chardata(),
            fun((Fleet :: pid(), [node()]) -> Result)) ->
@@ -47,8 +47,8 @@ started(Count, Plan, Apps, Label, Fun) ->
     end.
 
 -doc """
-The processor time that each node has needed since its process began, in user mode and in the
-system, as the operating system counts it: without those whose system does not tell.
+The processor time of each node since its process began, in user mode and in the system, as the
+operating system counts it; without nodes for which it is not known.
 """.
 -spec cpu_ms(Fleet :: pid()) -> [non_neg_integer()].
 cpu_ms(Fleet) ->

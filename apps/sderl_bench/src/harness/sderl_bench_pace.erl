@@ -4,9 +4,9 @@
 When the operations of an open load are due.
 
 Under *open* load operations come at their own times, whether or not those before them have ended,
-as they do from many users who know nothing of one another. A latency is counted from the time at
-which the operation was *due*: a client that waits for a slow answer, and meanwhile does not ask,
-would leave out just those latencies that were worst (coordinated omission).
+as they do from many independent users. A latency is counted from the time at which the operation
+was *due*: a client that waits for a slow answer and does not ask meanwhile would leave out the
+worst latencies (coordinated omission).
 
 Pure; the same seed gives the same times.
 """.
@@ -25,7 +25,7 @@ seeds do not fall into step.
 
 -define(SECOND, 1.0e9).
 
--doc "The rate is over zero. Without a `kind` it is `poisson`.".
+-doc "The rate is above 0; `kind` is `poisson` by default.".
 -spec new(options()) -> pace().
 new(#{rate := Rate, seed := Seed} = Options) when Rate > 0 ->
     Kind = maps:get(kind, Options, poisson),

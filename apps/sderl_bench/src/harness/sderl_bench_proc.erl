@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_proc).
 -moduledoc """
-What processes of the operating system need and run, as Linux tells in `/proc`. A process is its
-number as text, or `"self"`. `undefined`: there is none, or the system does not tell.
+The processor time, memory and children of operating-system processes, from Linux' `/proc`. A
+process is its number as text, or `"self"`. `undefined`: there is no such process, or no `/proc`.
 """.
 
 -export([cpu_ms/1, used_ms/1, memory_kib/1, tree/1, emulators/0]).
 
 -doc """
-Processor time that a process has needed, in user mode and in the system, and that of the programs
-which it has run and which ended.
+Processor time of a process, in user mode and in the system, and of its children that have ended.
 """.
 -spec cpu_ms(Pid :: string()) -> {Own :: integer(), OfEnded :: integer()} | undefined.
 cpu_ms(Pid) ->
@@ -26,7 +25,7 @@ cpu_ms(Pid) ->
             undefined
     end.
 
--doc "The processor time of these and of the programs that they have run and that ended.".
+-doc "The processor time of these processes and of their children that have ended.".
 -spec used_ms([Pid :: string()]) -> number().
 used_ms(Pids) -> lists:sum([Own + OfEnded || Pid <- Pids, {Own, OfEnded} <- [cpu_ms(Pid)]]).
 
@@ -47,8 +46,8 @@ field(Status, Key) ->
     re:run(Status, "^" ++ Key ++ ":\\s+(\\d+) kB", [multiline, {capture, all_but_first, binary}]).
 
 -doc """
-A process and the programs that it runs now, and these run: those that ended are counted with who
-ran them. None where it is not there.
+A process and its descendants that run now (`cpu_ms/1` of each has those that ended). Empty if there
+is no such process.
 """.
 -spec tree(Pid :: string()) -> [Pid :: string()].
 tree(Pid) ->
@@ -60,7 +59,7 @@ tree(Pid) ->
             []
     end.
 
--doc "The Erlang virtual machines of this user, with the settings that each was started with.".
+-doc "The Erlang virtual machines of this user, with the environment of each.".
 -spec emulators() -> [{Pid :: string(), Environment :: [binary()]}].
 emulators() ->
     {ok, Names} = file:list_dir("/proc"),

@@ -2,8 +2,8 @@
 -module(sderl_bench_profile).
 -moduledoc """
 Records the nodes of a fleet while a benchmark runs on them (`--prof DIR`), as `bin/sderl prof
-record` records several. It works over the fleet's control channel, so that no node has a link more
-because of it. The nodes are on one machine, so the files are where they are read.
+record` records several nodes. It works over the fleet's control channel, so that it adds no links.
+The nodes are on this machine, so their files need not be fetched.
 """.
 
 -export([option/0, check/2, around/4, format_error/1]).
@@ -12,7 +12,7 @@ because of it. The nodes are on one machine, so the files are where they are rea
 
 -define(ROUNDS, 20).
 -define(CALL_MS, 120_000).
-%% A benchmark ends before that, or the recording when it is full.
+%% The benchmark ends before that, or the recording ends when it is full.
 -define(SECONDS, 86_400).
 -define(BYTES, (1 bsl 30)).
 
@@ -27,7 +27,7 @@ option() ->
                                   "\"bin/sderl prof open DIR\"; it slows the run down"]}
     }.
 
--doc "A recording is that of one run, of so many, into a folder that holds nothing.".
+-doc "A recording is of one run, so `Runs` must be 1, and goes into an empty or a new folder.".
 -spec check(Runs :: non_neg_integer(), #{atom() => term()}) ->
     ok | {error, sderl_command:text()}.
 check(1, #{prof := Dir}) ->
@@ -44,7 +44,7 @@ check(_, _) -> ok.
 
 -doc """
 The result of `Fun`; with `prof` in the parameters, all nodes are recorded meanwhile into that
-folder. `prof_what` records something else than messages and garbage collections.
+folder. `prof_what` says what to record in the place of messages and garbage collections.
 """.
 -spec around(#{atom() => term()}, Fleet :: pid(), [node()], fun(() -> Result)) ->
     Result | {error, {prof, reason()}}.
@@ -63,8 +63,7 @@ around(#{prof := Given} = Params, Fleet, Nodes, Fun) ->
 around(_, _, _, Fun) -> Fun().
 
 begin_all(Fleet, Folders, What) ->
-    Options = #{what => What, senders => true, seconds => ?SECONDS,
-                bytes => ?BYTES},
+    Options = #{what => What, senders => true, seconds => ?SECONDS, bytes => ?BYTES},
     Calls = [{Node, [Dir, Options]} || {Node, Dir} <- Folders],
     case sderl_bench_nodes:each(Fleet, Calls, ?MODULE, hold, ?CALL_MS) of
         {ok, Groups} -> {ok, Groups};
@@ -74,7 +73,7 @@ begin_all(Fleet, Folders, What) ->
             {error, {record, Node, Why}}
     end.
 
-%% The clocks of these are those of one machine, each with a begin of its own.
+%% Monotonic clocks of virtual machines on one machine, each with its own start.
 clocks(Fleet, Nodes) ->
     #{Node => sample(Fleet, Node) || Node <- Nodes}.
 
@@ -89,7 +88,7 @@ sample(Fleet, Node) ->
         _ -> sderl_prof_clock:sample(Rounds)
     end.
 
-%% Events of a node that does not answer any more are in the result, too.
+%% A node that does not answer any more is in the index too, as failed.
 release_all(Fleet, Nodes, Folders, Groups, First, Dir, What) ->
     Last = clocks(Fleet, Nodes),
     Infos = maps:from_list(sderl_fleet:multicall(Fleet, Nodes, ?MODULE, release, [], ?CALL_MS)),
@@ -119,7 +118,7 @@ ended({ok, {ok, #{began := Began, ended_at := At, ended := Ended, written := Wri
 ended(Other) ->
     #{state => failed, error => unicode:characters_to_binary(io_lib:format("~0tP", [Other, 10]))}.
 
--doc "What is wrong, and what to do.".
+-doc "The reason in words.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({record, Node, {error, Why}}) ->
     io_lib:format("--prof: ~ts is not recorded: ~ts", [Node, sderl_prof:format_error(Why)]);

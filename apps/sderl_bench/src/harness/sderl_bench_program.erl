@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_program).
 -moduledoc """
-Programs of the machine: run to their end, or asked line by line. A program that takes too long is
-killed; one whose caller dies loses its input, and ends by that.
+Runs programs of the machine to their end, or asks them line by line. A program that takes too long
+is killed; if the caller dies, its stdin is closed, which should end it.
 """.
 
 -export([run/3, ask/4]).
@@ -10,8 +10,8 @@ killed; one whose caller dies loses its input, and ends by that.
 -export_type([options/0, reason/0]).
 
 -doc """
-`timeout` is in milliseconds; `last` keeps only so many bytes, or a few more, of the end of what a
-program writes; `false` as the value of a variable removes it.
+`timeout` is in milliseconds; `last` keeps only about so many bytes of the end of a program's
+output; `false` as the value of an environment variable removes it.
 """.
 -type options() :: #{
     timeout := pos_integer(),
@@ -65,7 +65,7 @@ answers(Port, [], _, _, Answers) ->
     ok = close(Port),
     {ok, lists:reverse(Answers)};
 answers(Port, [Line | Lines], I, #{timeout := Timeout} = Options, Answers) ->
-    %% That a program has ended is told by a message.
+    %% A program that has ended sends its exit status as a message.
     _ = try port_command(Port, [Line, $\n]) catch error:badarg -> ended end,
     case answer(Port, deadline(Timeout), []) of
         {ok, Answer} ->
@@ -92,8 +92,8 @@ next(Port, Deadline) ->
         {error, timeout}
     end.
 
-%% Writing to a program that has ended may end its port before its status is here: no reason to end
-%% the caller. And what a program says late is in no one's mailbox.
+%% In a process of its own: writing to a program that has ended may end the port before its status
+%% is here, which must not end the caller, and late output must not stay in the caller's mailbox.
 apart(Fun) ->
     Task = sderl_fleet_task:start(fun() ->
         _ = process_flag(trap_exit, true),

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_reason).
--moduledoc "Why a run did not work, in words that tell what to do about it.".
+-moduledoc "Why a run failed, in words that say what to do about it.".
 
 -export([text/1, said/3]).
 
 -doc """
-A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}`: a program with reasons
-of its own has put it into words.
+A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}` is a reason that is text
+already.
 """.
 -spec text(term()) -> unicode:chardata().
 text({memory, #{needed_mib := Needed, available_mib := Available}}) ->
@@ -64,8 +64,8 @@ text(Reason) ->
     io_lib:format("~0tp", [Reason]).
 
 -doc """
-The outcome of a program whose own reasons are `{Tag, Reason}`: in its words, so that the harness
-need not know them.
+The outcome of a program whose own reasons are `{Tag, Reason}`: its reason as text, so that the
+harness need not know it.
 """.
 -spec said(Tag :: atom(), Text :: fun((Reason :: term()) -> unicode:chardata()), Outcome) ->
     Outcome when

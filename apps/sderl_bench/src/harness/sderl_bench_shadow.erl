@@ -11,9 +11,8 @@ Seen = sderl_bench_shadow:seen(Shadow),             %% since then
 ok = sderl_bench_shadow:stop(Shadow).
 ```
 
-The measurements are made by a subscriber of the hub, on the monitoring node:
-`m:sderl_bench_shadow_view`. Nothing here calls the application but over the fleet's control
-channel.
+A subscriber of the hub on the monitoring node makes the measurements
+(`m:sderl_bench_shadow_view`). The application is called only over the fleet's control channel.
 """.
 
 -export([start/3, await/2, settle/2, again/1, seen/1, stop/1]).
@@ -27,9 +26,9 @@ channel.
 -define(CALL_MS, 60_000).
 
 -doc """
-Starts `monitors` (1) monitoring nodes that watch these nodes; `config` is that of `sderl_mon`
-besides. The fleet's own list of nodes has them until `stop/1`. An error is one of
-`sderl_fleet:start_nodes/2`, or `{not_monitoring, Node, Reason}`.
+Starts monitoring nodes, `monitors` of them (1), that watch these nodes; `config` adds to the
+configuration of `sderl_mon`. They are among the nodes of the fleet until `stop/1`. An error is one
+of `sderl_fleet:start_nodes/2`, or `{not_monitoring, Node, Reason}`.
 """.
 -spec start(Fleet :: pid(), [node()], #{monitors => pos_integer(), config => map()}) ->
     {ok, shadow()} | {error, term()}.
@@ -74,9 +73,8 @@ await(#{views := Views} = Shadow, Ms) ->
     ).
 
 -doc """
-Waits until all probes have done twice what they do seldom, whose first time costs the most. Not
-longer than so many milliseconds: on a busy machine, and on one that tells nothing of its load, that
-may not be seen.
+Waits until all probes have done twice what they do seldom, whose first time costs the most; at most
+so long, because on a busy machine, and on one whose load is not known, that may never be seen.
 """.
 -spec settle(shadow(), Ms :: pos_integer()) -> ok.
 settle(#{views := Views} = Shadow, Ms) ->
@@ -87,15 +85,15 @@ settle(#{views := Views} = Shadow, Ms) ->
     end, Ms),
     ok.
 
--doc "What is counted begins anew.".
+-doc "Starts counting again from 0.".
 -spec again(shadow()) -> ok.
 again(#{views := Views} = Shadow) ->
     lists:foreach(fun({Node, View}) ->
         ok = call(Shadow, Node, sderl_bench_shadow_view, again, [View])
     end, maps:to_list(Views)).
 
--doc "The view of the first monitoring node that answers: see `sderl_bench_shadow_view:seen/1`.".
--spec seen(shadow()) -> map().
+-doc "The counts of the first monitoring node that answers.".
+-spec seen(shadow()) -> sderl_bench_shadow_view:seen().
 seen(#{monitors := [Node | Others]} = Shadow) ->
     case sderl_fleet_task:attempt(fun() ->
         call(Shadow, Node, sderl_bench_shadow_view, seen, [viewer(Shadow, Node)])

@@ -1,30 +1,42 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_shadow_view).
 -moduledoc """
-Runs on a monitoring node: a subscriber of its hub that counts what a browser would be told.
-
-What it gives: `frames`; `answers`, nodes' numbers in frames, and `silent`, those that were not
-there; `events`, and `events_of` by kind; `run_queue_max`; `lost`, what frames said was left out, by
-reason; `missed`, frames that the hub left out; `overhead_pct`, for each node the probe's share of
-the processor time that the node used, both as the node counted them; `probe_ms_s`, likewise, the
-probe's processor time in milliseconds a second.
+Runs on a monitoring node: a subscriber of its hub that counts what a browser would be sent.
 """.
 
 -export([start/2, missing/1, unsettled/1, again/1, seen/1, shown/2, topology/1, since/2]).
 
--define(ASK_MS, 30_000).
+-export_type([seen/0]).
 
-%% Known by name only: this application does not depend on that one.
--define(APP, sderl_mon).
--define(HUB, sderl_mon_hub).
+-doc """
+`answers`: samples of nodes in frames, and `silent`: those that were missing; `events_of`: events by
+kind; `run_queue_max`: the longest of any node; `lost`: what frames said was left out, by reason;
+`missed`: frames that the hub left out; `overhead_pct`: of each node, the probe's share of the
+processor time that the node used, both as the node counted them; `probe_ms_s`: of each node, the
+probe's processor time in milliseconds a second.
+""".
+-type seen() :: #{
+    frames := non_neg_integer(),
+    answers := non_neg_integer(),
+    silent := non_neg_integer(),
+    events := non_neg_integer(),
+    events_of := #{atom() => pos_integer()},
+    run_queue_max := number(),
+    lost := #{atom() => number()},
+    missed := non_neg_integer(),
+    overhead_pct := #{binary() => float()},
+    probe_ms_s := #{binary() => float()}
+}.
+
+-define(ASK_MS, 30_000).
 
 -doc "Starts the application with a configuration, and the subscriber.".
 -spec start(Config :: map(), Nodes :: [binary()]) -> {ok, pid()} | {error, term()}.
 start(Config, Nodes) ->
-    _ = application:load(?APP),
-    ok = application:set_env(?APP, config, Config),
+    _ = application:load(sderl_mon),
+    ok = application:set_env(sderl_mon, config, Config),
     maybe
-        {ok, _} ?= application:ensure_all_started(?APP),
+        {ok, _} ?= application:ensure_all_started(sderl_mon),
         Caller = self(),
         View = spawn(fun() -> subscribed(Caller, Nodes) end),
         receive
@@ -35,8 +47,7 @@ start(Config, Nodes) ->
     end.
 
 subscribed(Caller, Nodes) ->
-    Hub = ?HUB,
-    case Hub:subscribe() of
+    case sderl_mon_hub:subscribe() of
         {ok, #{topology := Topology}} ->
             Caller ! {self(), ok},
             loop((new(Nodes))#{topology => Topology});
@@ -54,27 +65,27 @@ new(Nodes) ->
 missing(View) -> ask(View, missing).
 
 -doc """
-Nodes that do not tell the load of their machine, which a probe knows when it has read that twice,
-with all else that it reads seldom.
+Nodes whose samples do not have the load of their machine, which a probe knows when it has read that
+twice, as all else that it reads seldom.
 """.
 -spec unsettled(pid()) -> [binary()].
 unsettled(View) -> ask(View, unsettled).
 
--doc "Begins to count anew.".
+-doc "Starts counting again from 0.".
 -spec again(pid()) -> ok.
 again(View) -> ask(View, again).
 
--doc "What was counted.".
--spec seen(pid()) -> map().
+-doc "The counts.".
+-spec seen(pid()) -> seen().
 seen(View) -> ask(View, seen).
 
--doc "The topology as the hub told it last.".
+-doc "The latest topology from the hub.".
 -spec topology(pid()) -> map().
 topology(View) -> ask(View, topology).
 
 -doc """
-When (system time in milliseconds) the hub first told of a topology that has these groups and lacks
-those; waits for it.
+Waits until the hub sends a topology that has some groups and lacks others; gives the system time of
+that, in milliseconds.
 """.
 -spec shown(pid(), {Has :: [binary()], Lacks :: [binary()]}) -> integer() | timeout.
 shown(View, Groups) -> ask(View, {shown, Groups}).
@@ -82,8 +93,8 @@ shown(View, Groups) -> ask(View, {shown, Groups}).
 -doc "Nodes whose latest details were not measured after a time (system time in milliseconds).".
 -spec since([binary()], integer()) -> [binary()].
 since(Nodes, Ms) ->
-    Hub = ?HUB,
-    [Node || Node <- Nodes, case Hub:detail(Node) of {ok, #{t := T}} -> T =< Ms; _ -> true end].
+    [Node || Node <- Nodes,
+             case sderl_mon_hub:detail(Node) of {ok, #{t := T}} -> T =< Ms; _ -> true end].
 
 ask(View, What) ->
     Alias = monitor(process, View, [{alias, reply_demonitor}]),
@@ -167,7 +178,7 @@ framed(#{nodes := Samples, span_ms := Span} = Frame,
                             There)
     }.
 
-%% A share of a time in which little was done weighs little.
+%% Shares are weighted by the processor time of the node.
 worked(Node, #{probe_pct := Pct, cpu_pct := Cpu}, Span, Work) ->
     {Probe, All, Spans} = maps:get(Node, Work, {0.0, 0.0, 0}),
     Work#{Node => {Probe + Pct * Cpu * Span, All + Cpu * Span, Spans + Span}};

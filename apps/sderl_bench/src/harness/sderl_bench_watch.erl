@@ -1,26 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_watch).
 -moduledoc """
-Monitoring of a cluster while something runs on it, to be compared with a run without.
+Monitors a cluster while something runs on it, to compare that with a run without monitoring.
 
 ```erlang
 {Result, Seen} = sderl_bench_watch:around(Fleet, Nodes, on, fun() -> measure() end),
 ```
 
-It is the complete monitoring with its default settings: a shadow network of one hidden node beside
-the others (`m:sderl_bench_shadow`), a probe on each of them. `Fun` begins when all nodes have told
-their numbers and their probes have read twice what they read seldom, some ten seconds later, so
-that no start is in what it measures.
+It is the complete monitoring with its default settings: one hidden monitoring node beside the
+others (`m:sderl_bench_shadow`), and a probe on each of them. `Fun` begins when samples of all nodes
+have come and their probes have read twice what they read seldom, some ten seconds later, so that
+the start of the monitoring is not measured.
 """.
 
 -export([around/4]).
 -export_type([seen/0]).
 
 -doc """
-The observations while `Fun` ran: nodes' numbers in the hub's frames, the missing ones, events, the
-longest run queue of any node; losses, by reason; and the probe's share of a node's processor time
-in percent, the median of the nodes and the greatest, and its processor time in milliseconds a
-second, the median. `off` where nothing was looked at.
+The counts while `Fun` ran, as `t:sderl_bench_shadow_view:seen/0` has them; of `overhead_pct` and
+`probe_ms_s` the median of the nodes, and of the former the greatest, too. `off` without monitoring.
 """.
 -type seen() ::
     off
@@ -39,8 +37,8 @@ second, the median. `off` where nothing was looked at.
 -define(SETTLE_MS, 15_000).
 
 -doc """
-The result of `Fun`, and what was seen meanwhile. Nothing of it is left on the nodes afterwards,
-however `Fun` ends. Exits with `{sderl_bench_watch, Reason}` when the monitoring does not start.
+The result of `Fun`, and the counts meanwhile. Nothing of the monitoring is left on the nodes
+afterwards, however `Fun` ends. Exits with `{sderl_bench_watch, Reason}` when it does not start.
 """.
 -spec around(Fleet :: pid(), [node()], off | on, fun(() -> Result)) -> {Result, seen()}.
 around(_Fleet, _Nodes, off, Fun) ->

@@ -9,7 +9,7 @@ lists its workloads in its environment, see `m:sderl_catalogue`.
 -callback point(Options :: #{atom() => term()}) -> #{mode := atom(), atom() => term()}.
 
 -doc """
-Runs it. `monitoring` in the parameters tells whether it is watched. A reason is a term for
+Runs it. `monitoring` in the parameters says whether it is monitored. A reason is a term for
 `sderl_bench_reason:text/1`.
 """.
 -callback run(Params :: #{atom() => term()}, Label :: unicode:chardata()) ->

@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_alarms).
 -moduledoc """
-Alarms of real nodes in groups of ten, seen at a dashboard's socket, and told to a webhook that
-answers with 503 half of the time while the monitoring node that tells is killed. The monitoring
-nodes watch a made-up cluster beside them (`m:sderl_bench_beside`).
+Alarms of real nodes in groups of ten, received at a dashboard's socket and by a webhook that
+answers half of the requests with 503, while the monitoring node that delivers them is killed. The
+monitoring nodes watch a made-up cluster as well (`m:sderl_bench_beside`).
 
 On one node after another far more processes run than before, and end again. Then they run on all
 nodes, and the monitoring node that leads is killed when some of these alarms have been delivered.
 
 | metric | meaning |
 |---|---|
-| `alarm_ms` | from when the processes run until the alarm is at the socket, less the rule's time: `median` and `max` of the nodes |
+| `alarm_ms` | from the start of the processes until the alarm is at the socket, less the rule's `for_s`: `median` and `max` of the nodes |
 | `clear_ms` | from their end until the socket says that the alarm is over: `median` and `max` |
-| `alarms_lost` | alarms, and ends of alarms, that the webhook has not taken in the end: to be 0 |
-| `alarms_doubled` | how often it took one again: to be 0 |
-| `changes`, `attempts`, `refused` | what was to be told, all requests, and those answered with 503 |
-| `order_broken` | ends of alarms that came before their beginnings: to be 0 |
+| `alarms_lost` | alarms, and ends of alarms, that the webhook has not accepted in the end: must be 0 |
+| `alarms_doubled` | how often it accepted one again: must be 0 |
+| `changes`, `attempts`, `refused` | alarms and ends to deliver, all requests, and those answered with 503 |
+| `order_broken` | ends of alarms that came before their beginnings: must be 0 |
 
-The documented promise is *at least once*; a change comes twice when the leader died between the
-webhook's answer and its word of it to the other monitoring node.
+The documented promise is *at least once*: a change comes twice when the leader dies after the
+webhook's answer and before it has told the other monitoring node.
 """.
 
 -export([run/2, verdict/1]).
@@ -34,7 +34,7 @@ webhook's answer and its word of it to the other monitoring node.
 -define(SOON_MS, 180_000).
 
 -doc """
-Runs it once on `live` nodes beside so many made-up `nodes` in `groups`; `seed` is that of the
+Runs it once, on `live` real nodes beside `nodes` made-up ones in `groups`; `seed` determines the
 webhook's answers.
 """.
 -spec run(#{live := pos_integer(), nodes := pos_integer(), groups := pos_integer(),
@@ -88,7 +88,7 @@ measured(#{nodes := [First | _] = Nodes, label := Label} = World) ->
         {ok, Leader, Other} ?= roles(World),
         {ok, Socket} ?= socket(Other, World),
         Report = sderl_progress:reporter([Label, ": one after another"]),
-        %% For half a minute after the monitoring has begun no alarm ends.
+        %% For half a minute after the start of the monitoring no alarm ends.
         {ok, _} ?= one_by_one([{0, First}], Socket, Report, World, []),
         {ok, Times} ?= one_by_one(lists:enumerate(Nodes), Socket, Report, World, []),
         ok = sderl_bench_dashboard_socket:stop(Socket),
@@ -142,7 +142,7 @@ rules(#{receiver := Receiver}) ->
                      webhook => sderl_bench_receiver:url(Receiver)}]
     }).
 
-%% The one that tells routes, and the other.
+%% The monitoring node that delivers alarms, and the other one.
 roles(#{monitors := Monitors} = World) ->
     Leading = fun() ->
         [M || M <- Monitors, map_get(delivers, call(M, sderl_alarms, info, [], World))]
@@ -184,7 +184,7 @@ ended(Pid, World) ->
     true = call(node(Pid), erlang, exit, [Pid, kill], World),
     now_ms().
 
--doc "On a node: so many processes, which end with the one that it gives.".
+-doc "On a node: starts so many processes, which end with the one that is returned.".
 -spec crowd(pos_integer()) -> pid().
 crowd(Count) ->
     Caller = self(),
@@ -231,11 +231,11 @@ death(Leader, #{fleet := Fleet, nodes := Nodes, receiver := Receiver, label := L
         _ = [ended(Pid, World) || Pid <- Pids],
         ok ?= taken(Before + 2 * Round, World),
         Report(3, 3),
-        %% Whatever else is under way comes now.
+        %% Anything that is still under way comes now.
         sderl_fleet:await(fun() -> is_quiet(Receiver) end, ?SOON_MS)
     end.
 
-%% Until the webhook has taken so many different changes.
+%% Waits until the webhook has accepted so many different changes.
 taken(Count, #{receiver := Receiver}) ->
     sderl_fleet:await(fun() ->
         case map_size(changes(Receiver)) of
@@ -248,7 +248,7 @@ is_quiet(Receiver) ->
     #{at_ms := At} = lists:last(sderl_bench_receiver:received(Receiver)),
     now_ms() - At > 15_000.
 
-%% Each change that was taken, and in which order, counted from 1.
+%% Each change that was accepted, and its places in their order, from 1.
 changes(Receiver) ->
     Taken = [{Event, Id, Count}
              || #{answer := 200, body := #{~"event" := Event, ~"alarm" := Alarm}} <-
@@ -281,14 +281,14 @@ metrics(Times, #{nodes := [First | _] = Nodes, receiver := Receiver}) ->
         ])
     }.
 
--doc "An error where an alarm comes later than two seconds, is lost, comes twice or too early.".
+-doc "An error where an alarm is late by more than two seconds, lost, doubled or out of order.".
 -spec verdict(#{atom() => term()}) -> ok | {error, unicode:chardata()}.
 verdict(#{alarms_lost := Lost}) when Lost > 0 ->
-    {error, io_lib:format("~b alarms were not told", [Lost])};
+    {error, io_lib:format("~b alarms, or their ends, were not delivered", [Lost])};
 verdict(#{alarms_doubled := Doubled}) when Doubled > 0 ->
-    {error, io_lib:format("~b alarms were told again", [Doubled])};
+    {error, io_lib:format("~b alarms, or their ends, were delivered again", [Doubled])};
 verdict(#{order_broken := Broken}) when Broken > 0 ->
-    {error, io_lib:format("~b alarms were told to be over before they were told", [Broken])};
+    {error, io_lib:format("~b ends of alarms were delivered before the alarms", [Broken])};
 verdict(#{alarm_ms := #{max := Ms}}) when Ms > 2_000 ->
     {error, io_lib:format("an alarm was shown ~b ms after its time; 2000 are too many",
                           [round(Ms)])};

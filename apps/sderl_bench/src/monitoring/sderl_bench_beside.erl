@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_beside).
 -moduledoc """
-A made-up cluster beside the real one that a monitoring node watches: its hub has both, so that it
-works as for all of these nodes, while what happens on the real ones can be caused.
+A made-up cluster beside the real one that a monitoring node watches: its hub works as for all of
+these nodes, while events can be caused on the real ones.
 
-It is one more agent of the hub. Who there is only the leading master says, so its word is told
-again with the made-up nodes and groups added.
+It is one more agent of the hub. The topology comes from the leading master alone, so this process
+sends each topology again with the made-up nodes and groups added.
 """.
 
 -export([start/1, is_shown/1]).
 
 -define(EACH_MS, 1_000).
 
--doc "On a monitoring node: so many nodes and groups (`m:sderl_mon_synthetic_feed`).".
+-doc "On a monitoring node: adds so many nodes and groups (`m:sderl_mon_synthetic_feed`).".
 -spec start(#{nodes := pos_integer(), groups := pos_integer()}) -> pid().
 start(Size) ->
     spawn(fun() ->
@@ -23,7 +23,7 @@ start(Size) ->
         loop(Next, Made, add(Made, Topology))
     end).
 
--doc "Whether the hub of this node knows so many made-up nodes.".
+-doc "Whether the hub of this node has all made-up nodes.".
 -spec is_shown(#{nodes := pos_integer(), atom() => term()}) -> boolean().
 is_shown(#{nodes := Count}) ->
     #{nodes := Nodes} = sderl_mon_hub:now_topology(),
@@ -55,7 +55,7 @@ tell(Feed, Made) ->
         [Topology] -> {maps:with([nodes, groups], Topology), Next}
     end.
 
-%% The hub tells its own word again, which has them then.
+%% Sends the hub its own topology with the made-up nodes and groups, if it lacks any.
 add(#{nodes := Nodes, groups := Groups}, #{nodes := Real, groups := RealGroups} = Topology) ->
     Both = Topology#{nodes := maps:merge(Real, Nodes), groups := maps:merge(RealGroups, Groups)},
     case Both of

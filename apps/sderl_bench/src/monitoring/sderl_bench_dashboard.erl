@@ -2,19 +2,19 @@
 -module(sderl_bench_dashboard).
 -moduledoc """
 The dashboard under load: a server in a virtual machine of its own that shows a made-up cluster, a
-page in a browser, and clients that only take what they are sent.
+page in a browser, and clients that only receive.
 
-The browser is driven by `web/e2e/bench.mjs`, one line of JSON to it and one back for each step.
-Processor time and memory of the server are those that the system has of its process.
+`web/e2e/bench.mjs` drives the browser: it gets one line of JSON for each step, and answers with
+one. Processor time and memory of the server are those of its operating-system process.
 """.
 
 -export([browser/0, run/2]).
 -export_type([browser/0, options/0, measured/0]).
 
--doc "The programs that drive a browser, and the root of the tree.".
+-doc "The program of a browser, and the root of the source tree.".
 -type browser() :: #{root := file:filename(), program := file:filename()}.
 
--doc "`interval_ms` is that of the updates; `clients` are the browser and the sockets.".
+-doc "`interval_ms` is the time between updates; `clients` are the browser and the sockets.".
 -type options() :: #{
     nodes := pos_integer(),
     groups := pos_integer(),
@@ -27,10 +27,10 @@ Processor time and memory of the server are those that the system has of its pro
 }.
 
 -doc """
-`paints` and `contentful`: milliseconds of each load; `rates`: frames a second in turns of ten
-seconds, and the longest time between two of them; `samples`: the server's process, at first and
-after each turn; `sockets`: what each was sent; `heap`: the page's memory in bytes, at first and at
-the end.
+`paints` and `contentful`: milliseconds of each load; `rates`: pictures drawn a second, in turns
+of ten seconds, and the longest time between two; `samples`: the server's process at the start and
+after each turn; `sockets`: what each received; `heap`: the page's memory in bytes, at the start and
+at the end.
 """.
 -type measured() :: #{
     paints := [number()],
@@ -170,7 +170,7 @@ measured(#{root := Root, program := Program}, Link, OsPid, Sockets, Options) ->
             Error
     end.
 
-%% Turns without and with a person's hand on the picture.
+%% Turns without and with a drag of the picture.
 steps(Link, #{loads := Loads, seconds := Seconds}) ->
     Turns = max(2, 2 * ((Seconds + 2 * ?TURN_S - 1) div (2 * ?TURN_S))),
     [#{op => paint, url => Link} || _ <- lists:seq(1, Loads)] ++

@@ -2,8 +2,8 @@
 -module(sderl_bench_dashboard_experiment).
 -moduledoc """
 `bin/sderl bench dashboard`: the dashboard of a large made-up cluster in a browser, with more
-clients beside it; then the same with the nodes in many small groups (`many_groups`), as a result of
-its own. See docs/dashboard.md.
+clients; then the same with the nodes in many small groups (`many_groups`), as a second result. See
+docs/dashboard.md.
 
 Metrics, as in the JSON output; each `#{median, least, most}` is over loads or turns:
 
@@ -11,13 +11,13 @@ Metrics, as in the JSON output; each `#{median, least, most}` is over loads or t
 |---|---|
 | `first_paint_ms` | from the start of the navigation until the cluster is drawn, with an empty cache |
 | `contentful_paint_ms` | until the browser has drawn anything (its First Contentful Paint) |
-| `frames_per_s` | pictures drawn a second while the hand moves the picture, in turns of 10 s |
-| `frames_per_s_idle` | the same while only updates come |
+| `frames_per_s` | pictures drawn a second while the map is dragged, in turns of 10 s |
+| `frames_per_s_idle` | the same while there are only updates |
 | `longest_frame_ms` | the longest time between two pictures |
 | `server_cpu_pct` | processor time of the server's process, user and system, in percent of one core |
 | `server_memory_mib` | its resident memory: `start`, `half` way, `end`, `max` |
 | `page_memory_mib` | the page's JavaScript heap after a collection: `start`, `end` |
-| `sockets` | the clients without a page: `count`; `frames` and `bytes` that all were sent; `frames_missing`, numbers of frames that never came; `told`, frames that the server said it left out; `closed`, those that the server closed |
+| `sockets` | the clients without a page: `count`; `frames` and `bytes` that they received; `frames_missing`, frames that never came; `told`, frames that the server said it left out; `closed`, sockets that the server closed |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -46,7 +46,7 @@ command() ->
             option(nodes, "N", integer, 200, "nodes of the made-up cluster"),
             option(groups, "N", integer, 20, "its groups"),
             option(many_groups, "N", integer, 1200,
-                   "measured again with so many groups, or as many as there can be; 0: not"),
+                   "measured again with so many groups, or as many as possible; 0: not again"),
             option(edges, "N", integer, 1000, "its links, in one direction"),
             option(interval_ms, "MS", integer, 200, "time between two updates"),
             option(clients, "N", integer, 10, "clients: one browser, the others sockets"),
@@ -150,7 +150,7 @@ table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, so
     sderl_table:text(["", "measured", "goal"], [
         ["first paint of the cluster, ms", spread(Paint), "< 1,000"],
         ["first contentful paint, ms", spread(Contentful), ""],
-        ["pictures a second, moved by hand", spread(Rate), ">= 30"],
+        ["pictures a second, map dragged", spread(Rate), ">= 30"],
         ["pictures a second, updates only", spread(Idle), ">= 30"],
         ["longest time between two, ms", number(Longest), ""],
         ["server, % of one core", number(Cpu), "< 10"],
@@ -159,7 +159,7 @@ table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, so
         ["server memory, MiB: most", number(M3), ""],
         ["page memory, MiB: start, end", lists:join(", ", [number(M) || M <- [P0, P1]]), "flat"],
         [io_lib:format("frames to ~w sockets", [Count]), number(Frames), ""],
-        ["frames that did not come; told", [number(Missing), "; ", number(Told)], "told"],
+        ["frames missing; said to be left out", [number(Missing), "; ", number(Told)], "equal"],
         ["sockets closed by the server", number(Closed), "0"]
     ]).
 

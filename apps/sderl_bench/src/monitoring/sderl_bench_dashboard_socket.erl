@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_dashboard_socket).
 -moduledoc """
-A client of the dashboard's WebSocket (RFC 6455) that counts what it is sent: a person's open page,
-without the page.
+A client of the dashboard's WebSocket (RFC 6455) that counts what it receives, as an open page
+would.
 
-It takes messages as fast as they come, answers pings, and ends with the process that started it.
+It reads messages as fast as they come, answers pings, and ends with the process that started it.
 """.
 
 -export([start/1, start/2, counts/1, stop/1]).
@@ -14,8 +14,8 @@ It takes messages as fast as they come, answers pings, and ends with the process
 -type target() :: #{ip := inet:ip_address(), port := inet:port_number(), token := binary()}.
 
 -doc """
-Messages of all kinds, their bytes, and of the frames: how many came, how many numbers between the
-first and the last of them did not, and how many the server said that it left out for this client.
+Messages of all kinds and their bytes; of the frames: how many came, how many are `missing` between
+the first and the last by their numbers, and how many the server said it left out for this client.
 `state` is `open`, or why it is not.
 """.
 -type counts() :: #{
@@ -39,8 +39,8 @@ first and the last of them did not, and how many the server said that it left ou
 start(Target) -> start(Target, #{}).
 
 -doc """
-The same. The process `alarms` gets `{sderl_bench_alarms, Pid, At, Message}` for each message of
-alarms: when it was here, in milliseconds of `sderl_clock:now_ms/0`, and what it says.
+The same. The process `alarms` gets `{sderl_bench_alarms, Pid, At, Message}` for each message about
+alarms: the time of its arrival (`sderl_clock:now_ms/0`) and its content.
 """.
 -spec start(target(), #{alarms => pid()}) -> {ok, pid()} | {error, term()}.
 start(Target, Options) ->
@@ -57,7 +57,7 @@ start(Target, Options) ->
             {error, Reason}
     end.
 
--doc "What it has seen so far.".
+-doc "The counts so far.".
 -spec counts(pid()) -> counts().
 counts(Pid) ->
     Monitor = monitor(process, Pid),
@@ -157,7 +157,7 @@ missing_bytes(Left) ->
         more -> 1
     end.
 
-%% How long the payload of the message at hand is, and where it begins. (A server masks nothing.)
+%% The length of the payload of the first message, and where it begins. (Servers do not mask.)
 sized(<<_, 127, Size:64, _/binary>>) -> {Size, 10};
 sized(<<_, 126, Size:16, _/binary>>) -> {Size, 4};
 sized(<<_, Size, _/binary>>) when Size < 126 -> {Size, 2};
@@ -186,8 +186,7 @@ seen(_, Code, 1, Payload, #{parts := Parts, messages := N, bytes := B} = Seen) w
 seen(_, _, _, _, Seen) ->
     Seen.
 
-%% Looked at without being decoded: decoding is the page's work, and these clients share the machine
-%% with it.
+%% The messages are not decoded: these clients share the machine with the page, which does that.
 counted(Text, #{frames := Frames, first := First, told_missed := Told, alarms := To} = Seen) ->
     _ = [To ! {sderl_bench_alarms, self(), sderl_clock:now_ms(), json:decode(Text)}
          || is_pid(To), is(~"alarms", Text)],
@@ -215,7 +214,7 @@ told(#{first := First, last := Last, frames := Frames} = Seen) ->
     Missing = if First =:= none -> 0; true -> Last - First + 1 - Frames end,
     (maps:with([messages, bytes, frames, told_missed, state], Seen))#{missing => Missing}.
 
-%% A client masks all that it sends: for the sake of proxies in between, of which there are none.
+%% Clients must mask what they send.
 message(Code, Payload) when byte_size(Payload) < 126 ->
     Mask = rand:bytes(4),
     Length = byte_size(Payload),

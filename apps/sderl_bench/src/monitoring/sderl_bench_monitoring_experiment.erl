@@ -4,24 +4,24 @@
 `bin/sderl bench monitoring`: what the shadow network costs the nodes that it watches, and how fast
 it shows what happens.
 
-`cost`: a workload runs without monitoring and with it, in turns, on new nodes each time; with it
-there is one hidden monitoring node with default settings beside them and a probe on each
+`cost`: a workload runs without monitoring and with it, alternately, on new nodes each time; the
+monitoring is one hidden node with default settings and a probe on each node
 (`m:sderl_bench_watch`). Metrics of a run are those of `bench registry` or `bench im`, with
 `watched`; at the end there is one result with `pairs`:
 
 | metric | meaning |
 |---|---|
-| `overhead_pct` | the probe's processor time on a node in percent of the node's, both counted there: the median of the nodes, of all runs; its `worst` node in any run |
-| `probe_ms_s` | the probe's processor time in milliseconds a second, the median of the nodes, of all runs: what it is a share of depends on the load |
+| `overhead_pct` | the probe's processor time on a node in percent of the node's, both counted there: the median over the nodes and runs; `overhead_pct_worst`: of the worst node in any run |
+| `probe_ms_s` | the probe's processor time in milliseconds a second, the median over the nodes and runs: unlike the share it does not depend on the load |
 | `cpu_per_op_change_pct` | processor time of the watched nodes for each operation, with monitoring against the run without it just before: `median`, `least`, `greatest` of the pairs, and the 95 % interval of the mean, `low` to `high` |
 | `throughput_change_pct` | the same of operations a second |
 | `samples_lost` | what frames said was left out in all runs |
 
-The monitoring node's own work is in neither, but it needs processors, too: on one machine it takes
-them from the others, and from the throughput.
+The monitoring node's own work is in none of these, but on one machine it takes processor time from
+the other nodes, and so lowers the throughput.
 
-The messenger's clients talk fast enough that all nodes have work: on a node that does nothing the
-probe is all there is.
+The messenger's clients talk fast enough that all nodes have work: on an idle node the probe would
+be all of the load.
 
 `live`: see `m:sderl_bench_monitoring_live`. `groups`: see `m:sderl_bench_monitoring_groups`.
 `log`: see `m:sderl_bench_monitoring_log`.
@@ -35,7 +35,7 @@ probe is all there is.
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
 -import(sderl_table, [number/1, median/1]).
 
-%% A pair more or less says little; fewer than these say nothing of a spread.
+%% Fewer pairs than this have no interval.
 -define(LEAST_PAIRS, 3).
 
 -doc false.
@@ -53,7 +53,8 @@ command() ->
             work and two monitoring nodes; shows how long it takes until a new group is shown and
             until the groups of a killed monitoring node are watched from the other, and whether any
             of many events is lost uncounted. groups: few nodes in very many groups; shows the cost
-            of the monitoring node at rest. log: a node that logs, with its log told and without.
+            of the monitoring node at rest. log: a node that logs; shows the cost of sending its
+            log.
             """,
         arguments => [
             option(what, "LIST", string, "cost",
@@ -119,8 +120,7 @@ each([What | Others], Options, Output) ->
 %% ---------------------------------------------------------------- cost
 
 costs(#{workload := Workloads, compare := Sides, pairs := Pairs} = Options, Output) ->
-    %% Without first, so that what is with monitoring has nothing but what was just measured to be
-    %% compared with.
+    %% Without monitoring first: each run with it is compared with the run just before.
     Points = [(point(Workload, Options))#{monitoring => Side}
               || Workload <- Workloads, Side <- Sides],
     Show = fun(Runs) ->

@@ -6,11 +6,11 @@ settings.
 
 | metric | meaning |
 |---|---|
-| `all_seen_ms` | from the start of the monitoring until its hub has numbers of all nodes and shows all groups |
+| `all_seen_ms` | from the start of the monitoring until its hub has samples of all nodes and shows all groups |
 | `monitoring_cpu_pct` | processor time of the monitoring node while nothing happens, in percent of one core |
-| `memory_mib` | its resident memory at the `end`, and the `most` that it ever had |
+| `memory_mib` | its resident memory at the `end`, and the `most` until then |
 | `hub_mib` | of that, the hub with its history |
-| `history_mib` | of that, the history; `max_bytes` of the setting `history` bounds it |
+| `history_mib` | of that, the history, which `max_bytes` of the setting `history` bounds |
 | `probe_ms_s` | the probe's processor time in milliseconds a second, the median of the nodes |
 | `lost` | what frames said was left out |
 """.

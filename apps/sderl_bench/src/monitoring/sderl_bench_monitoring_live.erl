@@ -6,15 +6,14 @@ nodes and default settings.
 
 | metric | meaning |
 |---|---|
-| `all_seen_ms` | from the start of the monitoring until both hubs have numbers of all nodes |
-| `group_change_shown_ms` | from the call that makes or deletes a group on a node until the hub that does not belong to the master has told a subscriber: `median`, `max` of all |
-| `takeover_ms` | from `kill -9` of the monitoring node that is the master until the other hub tells that all agents are on its node, and has numbers of all nodes that were measured after the kill |
+| `all_seen_ms` | from the start of the monitoring until both hubs have samples of all nodes |
+| `group_change_shown_ms` | from the call that makes or deletes a group on a node until the hub that does not belong to the master has sent it to a subscriber: `median`, `max` of all |
+| `takeover_ms` | from `kill -9` of the monitoring node that is the master until the other hub shows all agents on its node, and has details of all nodes that were measured after the kill |
 | `events_sent`, `events_shown`, `events_counted` | events of the library on one node (`m:sderl_event`), so many a second for 5 s; those that a subscriber of the hub got; those that were counted as left out |
-| `uncounted_losses` | sent, not shown and not counted: to be 0 |
+| `uncounted_losses` | sent, not shown and not counted: must be 0 |
 | `monitoring_cpu_pct` | processor time of a monitoring node while nothing happens, in percent of one core |
 
-The events are reported as the library reports its own, at the level `debug`, which is not logged by
-default.
+The events are reported as the library's own, at the level `debug`, which is not logged by default.
 """.
 
 -export([run/2]).
@@ -69,7 +68,7 @@ measured(Fleet, Nodes, #{changes := Changes, events_s := PerS}) ->
         {ok, Master, Other} ?= roles(Shadow),
         Idle = idle(Shadow, Other),
         {ok, Shown} ?= changes(Shadow, Nodes, Other, Changes),
-        %% Right after a change, while nodes go back to the agents that they had.
+        %% Right after a change, while nodes return to their earlier agents.
         {ok, Events} ?= events(Shadow, hd(Nodes), Other, PerS),
         {ok, Takeover} ?= takeover(Fleet, Shadow, Nodes, Master, Other),
         {ok, Events#{
@@ -81,7 +80,7 @@ measured(Fleet, Nodes, #{changes := Changes, events_s := PerS}) ->
         }}
     end.
 
-%% The one whose agents go, and the one that is looked at.
+%% The master, which will be killed, and the other monitoring node, which is measured.
 roles(Shadow) ->
     Monitors = sderl_bench_shadow:monitors(Shadow),
     Role = fun() ->
@@ -141,7 +140,7 @@ rotated(Nodes, By) ->
     {Before, After} = lists:split(By rem length(Nodes), Nodes),
     After ++ Before.
 
-%% All nodes are on one machine and have its clock.
+%% All nodes are on one machine, and share its clock.
 shown(Shadow, Monitor, Groups, Change) ->
     From = erlang:system_time(millisecond),
     _ = Change(),
@@ -171,7 +170,7 @@ told(#{events_of := Of, lost := Lost}) ->
     {maps:get(?KIND, Of, 0),
      lists:sum([N || Key := N <- Lost, string:prefix(atom_to_list(Key), "events") =/= nomatch])}.
 
--doc "Runs on a node: so many events a second; how many there were.".
+-doc "Runs on a node: reports so many events a second; gives their number.".
 -spec flood(atom(), pos_integer(), pos_integer()) -> pos_integer().
 flood(Kind, PerS, Ms) -> flood(Kind, PerS, now_ms(), Ms, 0).
 

@@ -1,19 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_log).
 -moduledoc """
-What it costs a node that its log is told: one node that logs so many events a second and is watched
-by one monitoring node, in turns with the setting `log => off` (`off`), as it is by default (`on`),
-and with a rate that lets all events pass (`all`).
+The cost, for a node, of sending its log to a monitoring node: one node that logs so many events a
+second, in turns with the setting `log => off` (`off`), with the default (`on`), and with a rate
+that lets all events pass (`all`).
 
-Each event is a format with two arguments, and the node's own handlers see it, too: they are in all
-of the numbers.
+Each event is a format with two arguments. The node's own handlers get it too, so their work is in
+all of the numbers.
 
 | metric | meaning |
 |---|---|
 | `reds_s` | reductions of the node a second, while it logs |
 | `cpu_ms_s` | its processor time in milliseconds a second, then |
 | `events_s` | events a second that it logged |
-| `told_s` | those that the monitoring node had of them |
+| `told_s` | those of them that the monitoring node got |
 | `lost_s` | those that were counted as left out |
 """.
 
@@ -68,7 +68,7 @@ is_told(Fleet, Node) ->
     lists:member(sderl_mon_handler,
                  sderl_fleet:call(Fleet, Node, logger, get_handler_ids, [], 10_000)).
 
-%% All that were logged are there or counted.
+%% Waits until all logged events have come or are counted as lost.
 all_counted(off, _, _, _, _) -> ok;
 all_counted(_, Shadow, Monitor, Before, Events) ->
     sderl_fleet:await(fun() ->
@@ -81,7 +81,7 @@ counted(Shadow, Monitor) ->
         sderl_bench_shadow:call(Shadow, Monitor, sderl_mon_log, info, []),
     {maps:get(notice, Events, 0), lists:sum([N || {_, notice} := N <- Lost])}.
 
--doc "Logs evenly; the reductions and the processor time of the node meanwhile, and the events.".
+-doc "Logs evenly; gives the node's reductions and processor time meanwhile, and the events.".
 -spec load(pos_integer(), pos_integer(), pos_integer()) ->
     {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 load(PerS, Seconds, TickMs) ->

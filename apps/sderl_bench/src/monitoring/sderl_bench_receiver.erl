@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_receiver).
 -moduledoc """
-A receiver of webhooks on a port of its own: what it answers is asked of a function, and it keeps
-each request with its answer and the time of that.
+A receiver of webhooks on a port of its own: a function says what it answers, and it keeps each
+request with its answer and the time.
 """.
 
 -export([start/1, stop/1, url/1, received/1]).
@@ -10,10 +10,10 @@ each request with its answer and the time of that.
 
 -opaque receiver() :: #{port := inet:port_number(), acceptor := pid(), table := ets:table()}.
 
--doc "A status, or anything else under a name: the function answers over the socket.".
+-doc "A status, or a name for another answer and the function that sends it over the socket.".
 -type answer() :: 100..599 | {Name :: term(), fun((gen_tcp:socket()) -> term())}.
 
--doc "`answer`: the status, or the name. Names of headers are in small letters.".
+-doc "`answer`: the status, or the name. Header names are in lower case.".
 -type received() :: #{path := binary(), headers := #{binary() => binary()}, raw := binary(),
                       body := json:decode_value(), answer := term(), at_ms := integer()}.
 
@@ -30,14 +30,14 @@ start(Answer) ->
     ok = gen_tcp:controlling_process(Listen, Acceptor),
     #{port => Port, acceptor => Acceptor, table => Table}.
 
--doc "Ends it. What it has received is gone with its owner.".
+-doc "Ends it. The requests are kept until the process that started it ends.".
 -spec stop(receiver()) -> ok.
 stop(#{acceptor := Acceptor}) ->
     true = unlink(Acceptor),
     true = exit(Acceptor, kill),
     ok.
 
--doc "Where it listens.".
+-doc "Its URL.".
 -spec url(receiver()) -> binary().
 url(#{port := Port}) ->
     iolist_to_binary(["http://127.0.0.1:", integer_to_list(Port), "/hook"]).
@@ -53,7 +53,7 @@ accept(Listen, Counter, Table, Answer) ->
     Pid ! go,
     accept(Listen, Counter, Table, Answer).
 
-%% One request, as those who send deliver: what is cut off has not been received.
+%% One request. One that is cut off is not recorded.
 serve(Socket, Counter, Table, Answer) ->
     maybe
         {ok, {http_request, 'POST', {abs_path, Path}, _}} ?= gen_tcp:recv(Socket, 0, ?READ_MS),

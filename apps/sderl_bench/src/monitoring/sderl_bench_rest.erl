@@ -3,9 +3,9 @@
 -moduledoc """
 Requests to a dashboard's HTTP interface at a fixed rate, over connections that stay open.
 
-Each request has a time at which it is due, whether or not those before it were answered, and what
-is recorded is the time from then until its whole answer is there. So a server that falls behind is
-seen in the times of all requests that have to wait for it.
+Each request has a time at which it is due, whether or not those before it were answered; its
+latency is the time from then until its whole answer has come. So a server that falls behind shows
+in the latencies of all requests that have to wait.
 """.
 
 -export([run/2, percentile/2]).
@@ -24,7 +24,7 @@ how long all took.
 
 -define(ANSWER_MS, 30_000).
 
--doc "Asks for the paths by turns.".
+-doc "Requests the paths in turn.".
 -spec run(target(), #{rate := pos_integer(), seconds := pos_integer(),
                       connections := pos_integer(), atom() => term()}) -> answered().
 run(#{port := Port, token := Token, paths := Paths},
@@ -76,7 +76,7 @@ answers([{Due, Request} | Rest], Socket, Port, Us, Failed) ->
             answers(Rest, connect(Port), Port, Us, Failed + 1)
     end.
 
-%% To the microsecond nobody waits; a timer is late by up to a millisecond, which is counted.
+%% Timers are late by up to a millisecond, which counts as latency.
 await(Due) ->
     case (Due - now_us()) div 1_000 of
         Ms when Ms > 0 -> receive after Ms -> ok end;
@@ -109,7 +109,7 @@ body(Socket, Status, Length) ->
         {ok, Status}
     end.
 
--doc "The value that so many per cent of some do not exceed.".
+-doc "The percentile of some values, by nearest rank.".
 -spec percentile(Percent :: number(), [number(), ...]) -> number().
 percentile(Percent, Values) ->
     Sorted = lists:sort(Values),
