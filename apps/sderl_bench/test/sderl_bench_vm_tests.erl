@@ -996,7 +996,7 @@ host() ->
                   "quota of 1.50 processors: with 8 schedulers at work all threads are stopped",
                   "2 hardware threads",
                   "2 kinds of cores", "memory is on 2 nodes", "powersave",
-                  "counters cannot be had here"]],
+                  "counters are not available here"]],
     %% The quota is told also where no point has more schedulers.
     ?assertNotEqual(nomatch, string:find(Noted(1), "a quota of 1.50 processors\n")),
     #{cores := Cores} = sderl_bench_vm_host:info(),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_scale_experiment).
 -moduledoc """
-`bin/sderl bench scale`: how the design scales, from simulated nodes (`m:sderl_sim_scale`). See
+`bin/sderl bench scale`: how the design scales, with simulated nodes (`m:sderl_sim_scale`). See
 docs/scaling.md.
 
 One result for each number of nodes and group size. Metrics, as in the JSON output:
@@ -9,13 +9,13 @@ One result for each number of nodes and group size. Metrics, as in the JSON outp
 | metric | meaning |
 |---|---|
 | `groups` | groups in the ring |
-| `links_per_node_mean`, `links_per_node_max` | the greatest number is that of a gateway |
+| `links_per_node_mean`, `links_per_node_max` | links of a node; a gateway has the most |
 | `mesh_links_per_node` | what a full mesh of as many nodes has |
 | `heartbeats_per_node_s` | messages that a node sends in a second while nothing happens |
-| `alone_messages`, `alone_bytes` | of one registration while nobody else writes: medians |
-| `busy_messages`, `busy_bytes` | a registration when every member of the group has a client that registers without a pause |
+| `alone_messages`, `alone_bytes` | for one registration while nobody else writes: medians |
+| `busy_messages`, `busy_bytes` | for a registration when every member of the group has a client that registers without a pause |
 | `admit_ms` | from `add_nodes` until the new node counts: `p50`, `max`, simulated |
-| `heal_ms` | from the return of the links, after half of a group was away, until it is one component |
+| `heal_ms` | from the return of the links, after half of a group was cut off, until it is one component |
 | `takeover_ms` | from the death of the coordinator's node until the others are one component |
 | `boot_ms` | from the start of the last node until each group is one component |
 """.
@@ -48,10 +48,7 @@ command() ->
             option(names, "N", integer, 1000, "names that each of them holds"),
             option(delay, "MS", integer, 2, "ms that a message takes over a link, one way"),
             option(seed, "S", integer, 1, "seed of all random choices"),
-            #{
-                name => plot, long => "-plot", type => string, required => false,
-                help => {"[--plot FILE]", ["draw the results, as SVG"]}
-            }
+            sderl_command:option(plot, "FILE", string, "draw the results, as SVG")
         ]
     }.
 
@@ -90,7 +87,8 @@ measure([{N, Size} | Runs], Options, Output, Done) ->
         measure(Runs, Options, Output, [{N, Size, Metrics} | Done])
     end.
 
-%% Each world has a heap of its own, which goes with it. (The result is the reason of its exit.)
+%% Each world has a heap of its own, which is freed with its process. (The result is its exit
+%% reason.)
 -dialyzer({nowarn_function, in_a_process/1}).
 in_a_process(Fun) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({result, Fun()}) end),
@@ -99,7 +97,7 @@ in_a_process(Fun) ->
         {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
     end.
 
-%% The parts take about that much of the time.
+%% Each part begins after about this percentage of the time.
 progress(N, Size) ->
     Draw = sderl_progress:reporter(io_lib:format("~w nodes, groups of ~w", [N, Size])),
     Begins = #{boot => 0, idle => 45, names => 55, alone => 57, busy => 63, admit => 73, heal => 78,

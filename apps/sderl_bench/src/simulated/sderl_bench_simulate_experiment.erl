@@ -10,8 +10,8 @@ Metrics, as in the JSON output:
 |---|---|
 | `schedules` | how many were run |
 | `schedules_per_min`, `steps_per_s` | how fast; a step is a turn of the protocol's process |
-| `cpu_ms` | of a core, for a schedule: says more than the time where the machine is shared |
-| `operations` | what clients asked |
+| `cpu_ms` | processor time of a schedule, which other load on the machine hardly changes |
+| `operations` | requests of clients |
 | `faults` | how many faults struck, by kind |
 | `converge_ms` | simulated time from the end of the last fault until all members were one component: `p50`, `p99`, `max` |
 | `violations` | schedules in which a promise was broken |
@@ -45,43 +45,20 @@ command() ->
             schedule that breaks a promise is printed with the command that runs it again.
             """,
         arguments => sderl_bench_simulate_options:arguments() ++ [
-            #{
-                name => seed, long => "-seed", type => integer, required => false,
-                help => {"[--seed S]", ["the first seed; the others follow it (a random one)"]}
-            },
-            #{
-                name => schedules, long => "-schedules", type => integer, required => false,
-                help => {"[--schedules K]",
-                         [io_lib:format("how many (~w; 1 with --trace)", [?SCHEDULES])]}
-            },
-            #{
-                name => minutes, long => "-minutes", type => integer, required => false,
-                help => {"[--minutes M]",
-                         ["for so long instead, with what is found appended to a file"]}
-            },
-            #{
-                name => overnight, long => "-overnight", type => boolean, action => {store, true},
-                default => false,
-                help => {"[--overnight]",
-                         [io_lib:format("the same as --minutes ~w", [?OVERNIGHT_MIN])]}
-            },
-            #{
-                name => nightly, long => "-nightly", type => boolean, action => {store, true},
-                default => false,
-                help => {"[--nightly]",
-                         ["until it is stopped, from the given seed or from where the file ends; ",
-                          "a seed that failed before is not run again"]}
-            },
-            #{
-                name => log, long => "-log", type => string, required => false,
-                help => {"[--log FILE]",
-                         ["the file of --minutes, --overnight and --nightly (" ?LOG ")"]}
-            },
-            #{
-                name => trace, long => "-trace", type => boolean, action => {store, true},
-                default => false,
-                help => {"[--trace]", ["print everything that happens in one schedule"]}
-            }
+            sderl_command:option(seed, "S", integer,
+                                 "the first seed; the others follow it (a random one)"),
+            sderl_command:option(schedules, "K", integer,
+                                 lists:concat(["how many (", ?SCHEDULES, "; 1 with --trace)"])),
+            sderl_command:option(minutes, "M", integer,
+                                 "for so long instead, with the findings appended to a file"),
+            sderl_command:flag(overnight,
+                               lists:concat(["the same as --minutes ", ?OVERNIGHT_MIN])),
+            sderl_command:flag(nightly, "until it is stopped, from the given seed or from where "
+                                        "the file ends; a seed that failed before is not run "
+                                        "again"),
+            sderl_command:option(log, "FILE", string,
+                                 "the file of --minutes, --overnight and --nightly (" ?LOG ")"),
+            sderl_command:flag(trace, "print everything that happens in one schedule")
         ]
     }.
 
@@ -95,7 +72,7 @@ check(Given) ->
         {ok, How} ?= how_long(Options),
         Seed = case {Options, How} of
             {#{seed := S}, _} -> S;
-            %% The run goes on where the file ends, which is known when it is open.
+            %% The run continues where the file ends, which is known when it is open.
             {_, #{nightly := true}} -> next;
             _ -> rand:uniform(1_000_000_000)
         end,
@@ -160,7 +137,7 @@ run(#{nightly := true, log := Name} = Options0, Output) ->
         {ok, Log} ?= sderl_bench_simulate_log:open(Name),
         {ok, #{last_seed := Last, failed := Before} = So} ?=
             sderl_bench_simulate_log:history(Name, known_by(Options0)),
-        %% Told to stop, it lets the schedules that run come to their end.
+        %% When it is told to stop, running schedules are still completed.
         _ = sderl_signals:tell(self()),
         Options = case Options0 of
             #{seed := next} -> Options0#{seed := Last + 1};

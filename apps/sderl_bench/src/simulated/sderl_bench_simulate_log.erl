@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_simulate_log).
 -moduledoc """
-The findings of a simulation of hours, in a file that only ever grows, a line of JSON for each:
-`begun`, a `violation` as soon as it is there, and now and then how far it is. A killed run loses
-only the line that it was writing, and the next run begins a line of its own.
+The findings of a simulation of hours, in a file that only grows, a line of JSON for each: `begun`,
+a `violation` as soon as it is found, and now and then `so_far`. A killed run loses only the line
+that it was writing, and the next run begins a new line.
 """.
 
 -export([open/1, begun/2, seen/4, ended/3, history/2, close/1]).
@@ -11,8 +11,7 @@ only the line that it was writing, and the next run begins a line of its own.
 
 -opaque log() :: file:io_device().
 -doc """
-The record of schedules with the same parameters in a file: how many, the last seed, those that
-failed.
+The schedules with the same parameters in a file: how many, the last seed, the seeds that failed.
 """.
 -type history() ::
     #{schedules := non_neg_integer(), last_seed := integer(), failed := #{integer() => []}}.
@@ -66,8 +65,8 @@ ended(Log, Schedules, Violations) ->
     write(Log, #{what => ended, schedules => Schedules, violations => Violations}).
 
 -doc """
-The record of the runs with these parameters in a file, whatever their other parameters were (a
-seed, how long). The work of a killed run after its last line is not counted.
+The record of the runs with these parameters in a file, whatever their other parameters (such as the
+seed). The work of a killed run after its last line is not counted.
 """.
 -spec history(string(), map()) -> {ok, history()} | {error, unicode:chardata()}.
 history(Name, Params) ->
@@ -82,7 +81,7 @@ history(Name, Params) ->
             {error, ["cannot read ", Name, ": ", file:format_error(Reason)]}
     end.
 
-%% Run: what the run that the lines are of has done so far.
+%% `Run` is the progress of the run that the lines belong to.
 history([], _, _, Run, So) -> counted(Run, So);
 history([#{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := First} = Ps} | Lines], Params,
         _, Run, So) ->

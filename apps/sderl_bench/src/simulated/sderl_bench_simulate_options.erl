@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_simulate_options).
 -moduledoc """
-The parameters of a simulated schedule on the command line: one table says what each is called, what
-the simulator calls it, what it may be and what it is where nobody says. `--hard` changes some of
-the latter.
+The parameters of a simulated schedule on the command line: one table has the option of each, its
+key in the simulator, its limits and its default. `--hard` changes some of the defaults.
 """.
 
 -export([arguments/0, checked/1, simulated/1, shown/1, command_line/1]).
@@ -12,8 +11,8 @@ the latter.
 -define(MOST_SPARES, 4).
 -define(MOST_MS, 100_000_000).
 
-%% A whole number: its option, the simulator's key, what it may be, what it is otherwise, and what
-%% it says.
+%% Whole numbers: the option, the simulator's key, the shape, the limits, the default, the help
+%% text.
 -define(NUMBERS, [
     {nodes, nodes, "N", {2, ?MOST_NODES}, 7, "members of the group at the start"},
     {spare, spare, "X", {0, ?MOST_SPARES}, 1, "nodes that are no members at the start"},
@@ -38,11 +37,11 @@ the latter.
      "of a hundred operations, how many are reads through the log"}
 ]).
 
-%% Flags: the option, and the text that says it.
+%% Flags: the option and the help text.
 -define(FLAGS, [
     {majority, "groups with consistency => majority"},
     {applied, "groups with answer => applied"},
-    {beats, "nodes say heartbeats for their processes"},
+    {beats, "nodes send heartbeats for their processes"},
     {files, "a node that restarts finds its group, its members and the highest epoch in a file"}
 ]).
 
@@ -68,31 +67,14 @@ arguments() ->
             argument(broken, string, "FAULTS", [
                 "plant faults in the protocol, which the checks must find: early_yes, rule_9, ..."
             ]),
-            #{
-                name => hard, long => "-hard", type => boolean, action => {store, true},
-                default => false,
-                help => {"[--hard]",
-                         ["slow links, more faults and nodes that never return: ", hard_text()]}
-            }
-            | [flag_argument(Name, Text) || {Name, Text} <- ?FLAGS]
+            sderl_command:flag(hard, lists:flatten([
+                "slow links, more faults and nodes that never return: ", hard_text()
+            ]))
+            | [sderl_command:flag(Name, Text) || {Name, Text} <- ?FLAGS]
         ].
 
-flag_argument(Name, Text) ->
-    #{
-        name => Name,
-        long => [$- | flag(Name)],
-        type => boolean,
-        action => {store, true},
-        default => false,
-        help => {lists:flatten(["[--", flag(Name), "]"]), [Text]}
-    }.
-
 argument(Name, Type, Shape, Text) ->
-    Long = [$- | flag(Name)],
-    #{
-        name => Name, long => Long, type => Type, required => false,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Text)]}
-    }.
+    sderl_command:option(Name, Shape, Type, lists:flatten(Text)).
 
 hard_text() ->
     lists:join(" ", [["--", flag(Name), " ", text(Value)]

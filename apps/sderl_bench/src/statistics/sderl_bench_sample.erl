@@ -1,28 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_sample).
 -moduledoc """
-Times that were measured several times: their median with an interval, their scatter, and the ratio
-of two samples with an interval. Nothing is assumed about the distribution of the times but that the
-values of a sample are independent of one another.
+Samples of times: their median with an interval, their scatter, and the ratio of two samples with an
+interval. The values of a sample must be independent of one another; nothing else is assumed about
+their distribution.
 
-The ratio is the estimate of Hodges and Lehmann: the median of all quotients of a value of one
-sample and one of the other. Its interval is that of the test of Mann and Whitney: a ratio of 1 is
-outside exactly if that test tells the samples apart. Neither is moved far by a few outliers, which
-a busy machine always gives.
+The ratio is the Hodges-Lehmann estimate: the median of all quotients of a value of one sample and
+one of the other. Its interval is that of the Mann-Whitney test: a ratio of 1 is outside exactly if
+that test finds a difference. Neither is moved far by a few outliers, which a busy machine always
+has.
 """.
 
 -export([median/2, scatter/1, ratio/3, least/1]).
 -export_type([interval/0]).
 
--doc "`undefined` where the sample is too small for the level: an end that may be anywhere.".
+-doc "An end is `undefined` where the sample is too small for the level.".
 -type interval() :: #{value := float(), low := float() | undefined, high := float() | undefined}.
 
-%% The exact distribution up to so many values or pairs; the normal one is as good above.
+%% Up to so many values or pairs the exact distribution is used, above it the normal one.
 -define(EXACT, 900).
 
 -doc """
-The median, and an interval that has the median of all there might be with at least this
-probability.
+The median, and its confidence interval of at least this level: the values of two ranks.
 """.
 -spec median(Level :: float(), [number(), ...]) -> interval().
 median(Level, Values) ->
@@ -34,7 +33,7 @@ median(Level, Values) ->
     end,
     (ends(Rank, N, list_to_tuple(Sorted)))#{value => float(sderl_table:median(Sorted))}.
 
-%% As many ranks as half of what is left over allows: the values below the median are binomial.
+%% The number of values below the median is binomial: the most ranks whose tail is at most `Most`.
 rank(K, N, Ways, Before, Most) ->
     Below = Before + Ways / (1 bsl N),
     case Below =< Most of
@@ -48,8 +47,8 @@ ends(Rank, N, Sorted) ->
     #{low => float(element(Rank, Sorted)), high => float(element(N + 1 - Rank, Sorted))}.
 
 -doc """
-How far a value usually is from the median, as a share of it: the median of the distances, in units
-of a standard deviation of normal values. `undefined` for less than two.
+The median absolute deviation as a share of the median, scaled to the standard deviation of a normal
+distribution. `undefined` for less than two values.
 """.
 -spec scatter([number()]) -> float() | undefined.
 scatter([_, _ | _] = Values) ->
@@ -63,8 +62,8 @@ scatter(_) ->
     undefined.
 
 -doc """
-How many times as large as a value of `Before` one of `After` is, with an interval of this level.
-All values are above 0.
+The ratio of values of `After` to values of `Before`, with an interval of this level. All values are
+above 0.
 """.
 -spec ratio(Level :: float(), Before :: [number(), ...], After :: [number(), ...]) -> interval().
 ratio(Level, Before, After) ->
@@ -78,7 +77,7 @@ ratio(Level, Before, After) ->
 exponent(undefined) -> undefined;
 exponent(Log) -> math:exp(Log).
 
--doc "How many values each of two samples must have for their ratio to have an interval.".
+-doc "The least size of two samples whose ratio has an interval.".
 -spec least(Level :: float()) -> pos_integer().
 least(Level) -> least(1, (1 - Level) / 2).
 
@@ -88,7 +87,7 @@ least(N, Most) ->
         _ -> N
     end.
 
-%% The most quotients at each end that may be left out, and one more: 0 for none at all.
+%% One more than the most quotients at each end that may be left out; 0 if there is no interval.
 rank_of_pairs(N, M, Most) when N * M =< ?EXACT ->
     Ways = ways(N, M),
     taken(Ways, 0, Most * lists:sum(Ways), 0);
@@ -99,18 +98,18 @@ rank_of_pairs(N, M, Most) ->
 taken([Ways | More], Sum, Most, K) when Sum + Ways =< Most -> taken(More, Sum + Ways, Most, K + 1);
 taken(_, _, _, K) -> K.
 
-%% How many orders of N and M values have 0, 1, 2 ... pairs the wrong way round: the coefficients of
-%% the product of (1 - q^(M+I)) / (1 - q^I), I from 1 to N.
+%% How many orders of N and M values have 0, 1, 2 ... inversions: the coefficients of the product of
+%% (1 - q^(M+I)) / (1 - q^I), I from 1 to N.
 ways(N, M) ->
     One = [1 | lists:duplicate(N * M, 0)],
     lists:foldl(fun(I, Ways) -> divided(I, multiplied(M + I, Ways)) end, One, lists:seq(1, N)).
 
-%% By 1 - q^K: each coefficient loses the one K before.
+%% By 1 - q^K: from each coefficient the one K before it is subtracted.
 multiplied(K, Ways) ->
     Shifted = lists:duplicate(K, 0) ++ Ways,
     lists:zipwith(fun(A, B) -> A - B end, Ways, lists:sublist(Shifted, length(Ways))).
 
-%% The reverse: each gets the result K before, kept in a queue of K.
+%% The reverse: each coefficient gains the result K before it, from a queue of length K.
 divided(K, Ways) -> divided(Ways, queue:from_list(lists:duplicate(K, 0)), []).
 
 divided([], _, Done) ->

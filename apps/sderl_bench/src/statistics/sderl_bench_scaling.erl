@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_scaling).
 -moduledoc """
-How a program scales, as two laws with few numbers:
+How a program scales, by two laws:
 
-- Amdahl's: `S(N) = 1 / (s + (1 - s) / N)`. `s` is the serial share: what one processor has to do
-  alone.
-- The Universal Scalability Law of Gunther: `S(N) = N / (1 + a (N - 1) + b N (N - 1))`. `a` is what
-  is waited for (contention), `b` what each has to agree on with each other (coherence). With `b`
+- Amdahl's law: `S(N) = 1 / (s + (1 - s) / N)`. `s` is the serial share: the work that only one
+  processor can do at a time.
+- Gunther's Universal Scalability Law: `S(N) = N / (1 + a (N - 1) + b N (N - 1))`. `a` is contention
+  (waiting for shared resources), `b` is coherence (agreement of each with each other). With `b`
   above 0 the speedup has a peak, at `sqrt((1 - a) / b)`.
 
-Both are fitted by least squares of the relative error of the time. Numbers below 0, as a speedup
-above N would give, are 0.
+Both are fitted by least squares of the relative error of the time. Coefficients below 0, as a
+speedup above N would give, are set to 0.
 """.
 
 -export([amdahl/1, usl/1, predicted/2, speedups/1, resampled/4]).
@@ -22,8 +22,8 @@ above N would give, are 0.
 -type speedup() :: {N :: pos_integer(), Speedup :: float()}.
 
 -doc """
-`limit`: the speedup of infinitely many. `error`: relative, the root of the mean square; `undefined`
-where there are no more points than unknowns, so that any law fits.
+`limit`: the speedup on infinitely many schedulers. `error`: the root mean square of the relative
+errors; `undefined` where there are no more points than unknowns, so that any law fits.
 """.
 -type amdahl() :: #{serial := float(), limit := float() | infinity, error := float() | undefined}.
 
@@ -104,7 +104,7 @@ line(Rows) ->
         _ -> 0.0
     end.
 
-%% z = a x + b y, neither below 0: where the best is, one of them is 0 in the best that is allowed.
+%% z = a x + b y, neither below 0. If the best fit has one below 0, the best allowed fit has a 0.
 plane(Rows) ->
     Xx = lists:sum([X * X || {X, _, _} <- Rows]),
     Xy = lists:sum([X * Y || {X, Y, _} <- Rows]),
@@ -135,9 +135,8 @@ better(Rows) ->
 rest(Rows, A, B) -> lists:sum([math:pow(Z - A * X - B * Y, 2) || {X, Y, Z} <- Rows]).
 
 -doc """
-The interval of level 95 % of any number that is computed from times, by drawing from these again
-and again. `Fun` may answer `none`, which counts as above all numbers. The same seed gives the same
-interval.
+The 95 % interval of a number that is computed from times, by resampling them (bootstrap). `Fun` may
+return `none`, which counts as above all numbers. The same seed gives the same interval.
 """.
 -spec resampled(Draws :: pos_integer(), Seed :: integer(), [times()],
                 fun(([times()]) -> float() | none)) ->

@@ -3,13 +3,13 @@
 -moduledoc """
 Whether one thing is faster than another, from the times of both.
 
-The verdict is from the interval of the ratio (`sderl_bench_sample:ratio/3`): *same* where all of it
-is nearer to 1 than the smallest difference that counts, else *slower* or *faster* where 1 is
-outside, else *undecided*. So a difference that is sure and too small to matter is *same*, and no
-difference found in few or scattered values is not.
+The verdict follows from the interval of the ratio (`sderl_bench_sample:ratio/3`): *same* if all of
+it is nearer to 1 than the smallest difference that counts, else *slower* or *faster* if 1 is
+outside, else *undecided*. So a certain difference that is too small to matter is *same*, and few or
+scattered values without a difference are *undecided*.
 
-Several comparisons in one go share the probability of a false alarm: with `Count` of them each has
-a level that makes all of them together wrong in at most 1 of 100.
+Several comparisons at once share the probability of a false alarm: each of `Count` comparisons has
+a level with which all of them together are wrong in at most 1 of 100 cases.
 """.
 
 -export([level/1, of_times/4]).

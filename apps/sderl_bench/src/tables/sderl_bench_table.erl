@@ -5,27 +5,27 @@ A kind of table that `bin/sderl bench tables` measures: a module with these func
 of the `table_kinds` of its application (`{Name, Module}` in the `env` of its `.app.src`).
 
 Keys are integers from 1 to `keys`. The main process makes the table with `new/1`, which fills it,
-and each worker has a state of its own (`client/2`), which every operation gets and gives back. An
-operation that a kind does not list in `can/1` is never asked of it.
+and each worker has a state of its own (`client/2`), which every operation gets and returns. An
+operation that a kind does not list in `can/1` is never called.
 
 Its module, and those that `uses/0` names, must compile by themselves on every OTP that is measured,
 and call nothing else but OTP.
 """.
 
--export([all/0, modules/1]).
+-export([all/0]).
 -export_type([op/0, settings/0, variant/0]).
 
 -type op() :: read | put | delete | add | range.
 
 -doc """
-The settings of one of its variants, and those of `m:sderl_bench_tables_load`: `keys`, `filled` (of
-so many keys one is there at the start), `shards`, `value_words`, the shares of the operations.
+The settings of one of its variants, and those of `m:sderl_bench_tables_load`: `keys`, `filled` (one
+of so many keys is there at the start), `shards`, `value_words`, the shares of the operations.
 """.
 -type settings() :: sderl_bench_vm_program:settings().
 
 -doc """
-What is measured of it, the simplest first: a name, whether it is among the tables that are measured
-where none are named, its settings, and how a program gets such a table.
+A variant of a kind; the simplest comes first: a name, whether it is among the tables that are
+measured by default (`usual`), its settings, and how a program makes such a table.
 """.
 -type variant() :: {Name :: string(), usual | special, settings(), How :: string()}.
 
@@ -44,17 +44,17 @@ where none are named, its settings, and how a program gets such a table.
 -doc "What a worker needs.".
 -callback client(Shared :: term(), settings()) -> Client :: term().
 
--doc "Whatever is there is read.".
+-doc "Reads a key, which may be absent.".
 -callback read(Key :: pos_integer(), Client) -> Client when Client :: term().
 -callback put(Key :: pos_integer(), Value :: term(), Client) -> Client when Client :: term().
 -callback delete(Key :: pos_integer(), Client) -> Client when Client :: term().
--doc "1 more.".
+-doc "Adds 1 to the count of a key.".
 -callback add(Key :: pos_integer(), Client) -> Client when Client :: term().
--doc "So many keys that are there, in their order, from a key on.".
+-doc "Reads so many of the present keys, in their order, after a key.".
 -callback range(Key :: pos_integer(), Count :: pos_integer(), Client) -> Client
     when Client :: term().
 
--doc "Returns when all that this worker did is done; without it, that is so at once.".
+-doc "Returns when all operations of this worker are done; without it they are done at once.".
 -callback finish(Client :: term()) -> term().
 
 -doc "The sum of the values, of a table with counts.".
@@ -71,12 +71,3 @@ where none are named, its settings, and how a program gets such a table.
 -doc "The kinds that applications offer.".
 -spec all() -> [{Name :: string(), module()}].
 all() -> sderl_catalogue:all(table_kinds).
-
--doc "What runs in the virtual machine that measures a kind.".
--spec modules(module()) -> [module()].
-modules(Module) ->
-    {module, Module} = code:ensure_loaded(Module),
-    [Module | case erlang:function_exported(Module, uses, 0) of
-        true -> Module:uses();
-        false -> []
-    end].

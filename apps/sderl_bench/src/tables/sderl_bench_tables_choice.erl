@@ -3,18 +3,19 @@
 -moduledoc """
 Which of several tables to take, by their times. Pure.
 
-The fastest is the one with the least median. The simplest one that is surely hardly slower than it
-is taken: the whole interval of the ratio of their times must lie below `slack/0`. All intervals of
-a choice together are wrong in at most 1 of 100 cases; those of tables that were left out of the
-race (`m:sderl_bench_vm_race`) are counted among them, because they were left out by their times.
+The fastest table has the least median. The choice is the simplest table that is certainly hardly
+slower: the whole interval of the ratio of their times must lie below `1 + slack/0`. All intervals
+of a choice together are wrong in at most 1 of 100 cases; tables that were left out of the race
+(`m:sderl_bench_vm_race`) count among them, because they were left out by their times.
 """.
 
 -export([of_times/2, slack/0]).
 -export_type([choice/0]).
 
 -doc """
-`take` is what to take, `ratio` its time by that of the fastest. `provisional`: too few values, and
-so many are needed of each; the fastest is taken then. `left_out`: far behind, and measured no more.
+`take` is the choice, `ratio` its time divided by that of the fastest. `provisional`: there are too
+few values, and so many of each table are needed; the choice is then the fastest. `left_out`: far
+behind, and not measured any more.
 """.
 -type choice() :: #{fastest := Name :: binary(), take := Name :: binary(),
                     ratio := sderl_bench_sample:interval(),

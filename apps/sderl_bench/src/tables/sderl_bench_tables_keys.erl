@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_keys).
 -moduledoc """
-What each worker of `m:sderl_bench_tables_load` does, drawn before it is timed: operations and keys,
-four bytes each, the same for the same seed. Pure.
+The operations of each worker of `m:sderl_bench_tables_load`, drawn before the timed part: operation
+and key in four bytes each, the same for the same seed. Pure.
 
 With `zipf` the rank R of a key has the weight R^-S. Ranks are drawn by rejection inversion (W.
 Hörmann and G. Derflinger, *Rejection-inversion to generate variates from monotone discrete
@@ -10,10 +10,10 @@ distributions*, 1996), which needs no table of the keys; then they are spread ov
 frequent keys are no neighbours.
 """.
 
--export([stream/2, mix/1, code/1, spread/2]).
+-export([stream/2, mix/1, spread/2]).
 -export_type([mix/0, distribution/0]).
 
--doc "Of 100 operations.".
+-doc "Shares of operations, in percent.".
 -type mix() :: #{sderl_bench_table:op() => 0..100}.
 
 -type distribution() :: uniform | {zipf, Exponent :: float()}.
@@ -24,8 +24,7 @@ frequent keys are no neighbours.
 -spec mix(sderl_bench_vm_program:settings()) -> mix().
 mix(Settings) -> maps:with(?OPS, Settings).
 
--doc "The number that stands for an operation in a stream.".
--spec code(sderl_bench_table:op()) -> 0..4.
+%% The code of an operation in a stream.
 code(read) -> 0;
 code(put) -> 1;
 code(delete) -> 2;

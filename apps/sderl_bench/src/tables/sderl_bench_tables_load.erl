@@ -2,12 +2,12 @@
 -module(sderl_bench_tables_load).
 -moduledoc """
 The program that `bin/sderl bench tables` measures: workers that operate on one table at the same
-time, each by a stream of operations that is drawn before (`m:sderl_bench_tables_keys`). Timed is
+time, each by a stream of operations that is drawn before (`m:sderl_bench_tables_keys`). The time is
 from the start of all workers to the end of the last one, without making and filling the table.
 
-The number of operations is its output; where all that changes is counted up, so is the sum of the
-counts, which tells whether an addition was lost. What a table has in the end is no output: it
-depends on who came first.
+The output is the number of operations and, where additions are the only changes, the sum of the
+counts, which shows whether an addition was lost. The content of the table is not part of the
+output, because it depends on the order of the workers.
 
 It runs in the virtual machine that is measured, and calls OTP and the kind of table only.
 """.
@@ -82,7 +82,7 @@ worker(Main, Number, Shared, #{kind := Kind, range_length := Length} = Settings)
     end,
     receive stop -> ok end.
 
-%% Drawing takes longer than many a table, and gives the same in all runs of a virtual machine.
+%% Drawing takes longer than many tables, so all runs of a virtual machine share the streams.
 stream(Number, #{workers := Workers, operations := Operations, keys := Keys} = Settings) ->
     Key = {?MODULE, Number},
     case persistent_term:get(Key, none) of

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_mix).
 -moduledoc """
-What is done with a table: the mixes that the options of `bin/sderl bench tables` ask for, or the
-one that a file describes. Pure but for reading the file.
+Mixes of operations on a table: those that the options of `bin/sderl bench tables` ask for, or the
+one that a file describes. Pure, except for reading the file.
 """.
 
 -export([of_options/1, of_file/2, text/1, shares/1]).
@@ -11,7 +11,7 @@ one that a file describes. Pure but for reading the file.
 -import(sderl_bench_experiment, [numbers/4, words/1]).
 
 -define(OPS, [read, put, delete, add, range]).
-%% Keys are four bits short of a word in a stream.
+%% A key has 28 bits in a stream.
 -define(MOST_KEYS, 1 bsl 28 - 1).
 -define(MOST, 1_000_000_000).
 %% Of a skewed distribution where no exponent is given.

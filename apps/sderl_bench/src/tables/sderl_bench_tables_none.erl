@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_none).
--moduledoc "No table: what the workers themselves take, which is a part of all other times.".
+-moduledoc "No table: the time of the workers themselves, which is part of all other times.".
 
 -behaviour(sderl_bench_table).
 
@@ -9,7 +9,7 @@
 
 -doc false.
 -spec summary() -> string().
-summary() -> "no table: what the workers themselves take".
+summary() -> "no table: the time of the workers themselves".
 
 -doc false.
 -spec variants() -> [sderl_bench_table:variant(), ...].

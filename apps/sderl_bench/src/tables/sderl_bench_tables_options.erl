@@ -9,7 +9,7 @@ The options of `bin/sderl bench tables`: which tables are measured with which mi
 -import(sderl_bench_experiment, [option/5]).
 -import(sderl_bench_vm_request, [given/3]).
 
-%% Bytes of a row without its value, of an element of it, of an operation that is drawn before.
+%% Bytes of a row without its value, of an element of a value, and of an operation in a stream.
 -define(ROW, 150).
 -define(WORD, 16).
 -define(OPERATION, 4).
@@ -46,10 +46,7 @@ count(Name, Text) -> sderl_command:option(Name, "N", integer, Text).
 -spec check(#{atom() => term()}) ->
     {ok, sderl_bench_vm_request:do()} | {error, sderl_command:text()}.
 check(Given) ->
-    case sderl_bench_vm_request:other(Given) of
-        none -> measure(Given);
-        Other -> Other
-    end.
+    sderl_bench_vm_request:check(Given, fun measure/1).
 
 measure(Given) ->
     Command = #{name => "tables", arguments => arguments(), given => Given},
@@ -59,7 +56,7 @@ measure(Given) ->
         ok ?= fits(hd(Mixes), sderl_bench_machine:info()),
         {ok, Tables} ?= tables(Given),
         {ok, Jobs} ?= jobs(Tables, Mixes),
-        %% Of the tables for one mix only the best is asked for; what is no choice must not win.
+        %% For one mix only the best table is asked for; a table that is no choice must not win.
         Race = is_map_key(mine, Given) andalso lists:all(fun is_choice/1, Tables),
         sderl_bench_vm_request:measure(Command, Given#{race => Race}, Jobs)
     end.
@@ -98,7 +95,7 @@ tables(#{tables := Text}) ->
     Words = sderl_bench_experiment:words(Text),
     case {[Word || Word <- Words, not is_map_key(Word, Known)], Words -- lists:uniq(Words)} of
         {[], []} ->
-            %% The simplest first, however they are named.
+            %% The simplest first, in whatever order they are named.
             {ok, [Table || {_, {Name, _, _, _}} = Table <- All, lists:member(Name, Words)]};
         {[Word | _], _} ->
             {error, ["--tables: there is no table \"", Word, "\"; there are ",
@@ -140,4 +137,4 @@ job(Module, {Table, _, Own, How}, Mix) ->
     },
     #{name => Name, job => {program, sderl_bench_tables_load, Settings}, settings => Settings,
       modules => [sderl_bench_tables_load, sderl_bench_tables_keys
-                  | sderl_bench_table:modules(Module)]}.
+                  | sderl_bench_vm_program:modules(Module)]}.

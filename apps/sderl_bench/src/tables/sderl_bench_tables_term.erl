@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_term).
 -moduledoc """
-A map in one persistent term. It can only be read: whoever changes it copies all of it, and two who
-do so at the same time lose a change.
+A map in one persistent term. It is only read here: a change copies all of the map, and of two
+changes at the same time one is lost.
 """.
 
 -behaviour(sderl_bench_table).

@@ -2,7 +2,7 @@
 -module(sderl_bench_tables_view).
 -moduledoc """
 The results of `bin/sderl bench tables` as text for a terminal, and as rows of JSON: for each mix of
-operations all tables side by side, the fastest first, which one to take, and why each of them gains
+operations all tables side by side, the fastest first; which one to take; and why each of them gains
 no more from more schedulers. Pure.
 """.
 

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_verdicts_experiment).
 -moduledoc """
-`bin/sderl bench verdicts`: how often a comparison of `bin/sderl bench vm` is wrong on this machine,
-with real virtual machines.
+`bin/sderl bench verdicts`: how often a comparison of `bin/sderl bench vm` is wrong on this machine.
 
 The same program is measured again and again, as a file of results each time, and each file is
 compared with the one before: every verdict of *faster* or *slower* is a *false alarm*. And each
@@ -16,7 +15,7 @@ verdict but *slower* means that a slowdown was *missed*.
 | `missed` | comparisons with the slower program that do not say *slower* |
 | `control_moved` | comparisons, of both kinds, in which the machine's control differed |
 | `comparison_s` | seconds that the measurements of one comparison take, two files: the median |
-| `overhead_pct` | what the harness itself takes, by an empty body, of a repetition of the program, in percent: the median of all files but the first |
+| `overhead_pct` | the time of the harness itself (a repetition of an empty program), in percent of a repetition of the program: the median of all files but the first |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -29,7 +28,7 @@ verdict but *slower* means that a slowdown was *missed*.
 
 -doc """
 `planted`: the later program has more work. `overhead` is the harness's share of the later file's
-times. `seconds` is `none` of a file that was there.
+times. `seconds` is `none` if the file was there before.
 """.
 -type comparison() :: #{kind := same | planted, verdict := sderl_bench_verdict:verdict(),
                         ratio := sderl_bench_sample:interval(), moved := boolean(),
@@ -113,7 +112,7 @@ said(#{verdict := Verdict, ratio := #{value := Value}}) ->
 
 %% ---------------------------------------------------------------- a file of results
 
-%% One that is whole is only read. Both kinds are measured by what `bench vm` is made of.
+%% A complete file is only read. Measures with the same modules as `bench vm`.
 measured(I, Kind, #{dir := Dir} = Options) ->
     File = filename:join(Dir, io_lib:format("~4..0w-~ts.jsonl", [I, Kind])),
     IsNew = not filelib:is_file(File),
@@ -133,7 +132,7 @@ request(Kind, File, #{vms := Vms, runs := Runs, run_ms := RunMs} = Options) ->
     Settings = settings(Kind, Options),
     Job = #{name => ?PROGRAM, job => {program, sderl_bench_vm_spin, Settings},
             settings => Settings, modules => [sderl_bench_vm_spin]},
-    %% All are measured, however narrow the interval is.
+    %% All virtual machines are measured, however narrow the interval is.
     sderl_bench_vm_request:measure(
         #{name => "verdicts", arguments => [], given => #{}},
         #{out => lists:flatten(File), schedulers => "1", cores => "1", budget_min => "100000",
@@ -168,7 +167,7 @@ overhead({Header, Lines}) ->
 -spec metrics([comparison()]) -> #{atom() => number() | null}.
 metrics(Comparisons) ->
     Verdicts = fun(Kind) -> verdicts(Kind, Comparisons) end,
-    %% The measurement before is that of another comparison, too.
+    %% A comparison needs two files, of which the earlier one serves another comparison, too.
     Seconds = [2 * S || #{seconds := S} <- Comparisons, S =/= none],
     #{
         comparisons => length(Verdicts(same)),
@@ -186,7 +185,7 @@ shown(#{planted_pct := Percent, vms := Vms, runs := Runs, run_ms := RunMs}) ->
                    "more work; ", [Vms, Runs, RunMs, sderl_table:number(Percent)]),
      sderl_bench_machine:text(), "\n\n"].
 
--doc "How often there was which verdict, and what follows.".
+-doc "The counts of verdicts, and the metrics.".
 -spec table([comparison(), ...]) -> unicode:chardata().
 table(Comparisons) ->
     #{comparisons := Count, false_alarms := Alarms, missed := Missed, control_moved := Moved,

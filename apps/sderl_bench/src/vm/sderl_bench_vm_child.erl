@@ -1,19 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_child).
 -moduledoc """
-The start of a virtual machine that is measured. It reads what to do from a file, writes the result
-into another one, and ends. Its stdout is the program's. It calls OTP only, as
-`m:sderl_bench_vm_loop`.
+The main function of a virtual machine that is measured. It reads an order from a file, writes the
+result into another one, and ends. Its stdout belongs to the program. It calls OTP only, as
+`m:sderl_bench_vm_loop` does.
 """.
 
 -export([main/1]).
 -export_type([order/0]).
 
 -doc """
-`result` is the file to write. `probe` tells about the virtual machine, `calibrate` finds the number
-of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them.
-With `release` the applications of that are started first; the modules of `harness` were loaded
-before.
+`result` is the file to write. `probe` reports about the virtual machine, `calibrate` finds the
+number of repetitions that take `run_ns`, `measure` measures. With `nodes` the virtual machine is
+the first of them. With `release` it loads the modules of `harness` and then starts the release's
+applications.
 """.
 -type order() :: #{
     do := probe | calibrate | measure,
@@ -29,14 +29,14 @@ before.
     repetitions => pos_integer()
 }.
 
-%% So long schedulers are waited for until they are bound, and so long between two looks.
+%% How long to wait until schedulers are bound, and the time between two looks.
 -define(BIND_MS, 1000).
 -define(STEP_MS, 10).
 
 -doc "Called by `erl -run`, with the name of the file.".
 -spec main([string()]) -> no_return().
 main([File]) ->
-    %% Before any process of the program, however many there are.
+    %% Started before any process of the program.
     _ = spawn_opt(fun end_with_parent/0, [{priority, max}]),
     {ok, Binary} = file:read_file(File),
     #{result := Result} = Order = binary_to_term(Binary),
@@ -47,7 +47,7 @@ main([File]) ->
             {error, unicode:characters_to_binary(
                 io_lib:format("~ts: ~0tP in ~0tP", [Class, Reason, 30, Stack, 10]))}
     end,
-    %% Renamed, so that it is whole or not there.
+    %% Renamed, so that the file is complete or absent.
     Status = maybe
         ok ?= file:write_file(Result ++ ".part", term_to_binary(Outcome)),
         ok ?= file:rename(Result ++ ".part", Result),
@@ -60,7 +60,7 @@ main([File]) ->
     halt(Status, [{flush, false}]).
 
 -dialyzer({nowarn_function, end_with_parent/0}).
-%% The other end of stdin goes with the program that has started this.
+%% Stdin is closed when the program that started this virtual machine ends.
 end_with_parent() ->
     Port = open_port({fd, 0, 0}, [in, eof, binary]),
     receive
@@ -124,7 +124,7 @@ do(#{do := measure, job := Job, repetitions := Count, on := Nodes} = Order) ->
             Why = sderl_bench_vm_why:around(Count, Nodes, fun() ->
                 sderl_bench_vm_loop:run(Job, Count)
             end),
-            %% The last one, because nothing is as it was where processes are traced.
+            %% The last run, because tracing changes the virtual machine.
             {ok, Measured#{overhead_ns => Overhead, why => migrations(Measured, Order, Why)}};
         {error, Text} ->
             {error, Text}

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_compare).
 -moduledoc """
-Two files of results of `bin/sderl bench vm`: which points became faster or slower. Pure.
+Compares two files of results of `bin/sderl bench vm`: which points became faster or slower. Pure.
 
-The control of both is compared first. Where it differs, the machine was not the same: a program
-that did not change is *undecided* then, and so is one that changed by no more than the control.
+The controls of both are compared first. Where they differ, the machine was not the same: a program
+that did not change is then *undecided*, and so is one that changed by no more than the control.
 """.
 
 -export([compare/3, text/1, head/0, cells/1, notes/1, outcome/2]).
@@ -16,9 +16,9 @@ that did not change is *undecided* then, and so is one that changed by no more t
                  ratio := sderl_bench_sample:interval()}.
 
 -doc """
-`only`: how many points are in one file only; `lost` are those of them that were measured before and
-failed later. `raced` were left out of the race of one of the files, or of both, and of these there
-are no rows (`m:sderl_bench_vm_race`). `warnings` are about the files as a whole.
+`only`: how many points are in one file only; `lost`: those of them that were measured before and
+failed later. `raced`: points that were left out of the race of one of the files; those that were
+left out of both have no rows (`m:sderl_bench_vm_race`). `warnings` are about the files as a whole.
 """.
 -type result() :: #{rows := [row()], control := [row()], level := float(),
                     counts := float(), least := pos_integer(), only := non_neg_integer(),
@@ -69,15 +69,15 @@ compare({HeaderA, AllA}, {HeaderB, AllB}, Counts) ->
             }}
     end.
 
-%% A point that failed and was measured after that is none of them.
+%% Not points that failed and were measured after that.
 lost(A, B, LinesB) ->
     lists:usort([Point || #{~"kind" := ~"failed", ~"program" := Program} = Line <- LinesB,
                           Point <- [{Program, sderl_bench_vm_size:of_line(Line),
                                      sderl_bench_vm_summary:key(Line)}],
                           is_map_key(Point, A), not is_map_key(Point, B)]).
 
-%% Who is far behind in the race of a file: measured too seldom for a verdict, and on the most
-%% schedulers only.
+%% Points that are far behind in the race of a file, which have too few virtual machines for a
+%% verdict, and are on the most schedulers only.
 raced(#{~"race" := true}, Samples, Controls) ->
     Races = maps:groups_from_list(
         fun({{_, _, Key}, _}) -> Key end,
@@ -122,8 +122,7 @@ machines(#{~"machine" := A}, #{~"machine" := B}) ->
     [["THESE ARE TWO MACHINES: they differ in ", lists:join(", ", Keys),
       "; the verdicts say nothing about the programs"]].
 
-%% Of another size a program has other times, whatever it runs on. A setting that only one of them
-%% has is new, or is no more.
+%% Programs whose settings differ. A setting that only one file has was added or removed later.
 settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" := B}}) ->
     Of = fun(Programs) -> #{Name => maps:get(~"settings", Program, #{})
                             || #{~"name" := Name} = Program <- Programs} end,
@@ -137,7 +136,7 @@ settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" :
     end;
 settings(_, _) -> [].
 
-%% A program has the same output in all points, so in both files, too.
+%% Programs whose outputs differ: a program has the same output in all points.
 outputs(LinesA, LinesB) ->
     Others = of_programs(~"hash", LinesB),
     case [Name || Name := Hashes <- maps:iterator(of_programs(~"hash", LinesA), ordered),
@@ -146,11 +145,11 @@ outputs(LinesA, LinesB) ->
         Names -> [["NOT THE SAME WORK: other outputs of ", lists:join(", ", Names)]]
     end.
 
-%% Much more often in a row, a program meets other caches, heaps and collections.
+%% With many more repetitions in a run, caches, heaps and garbage collections are different.
 repetitions(LinesA, LinesB) ->
     Others = of_programs(~"repetitions", LinesB),
     [io_lib:format("OTHER REPETITIONS: a run has ~ts ~w times before and ~w times after, so the "
-                   "times of one are of other circumstances", [Name, Before, After])
+                   "times are not of the same conditions", [Name, Before, After])
      || Name := [_ | _] = Counts <- maps:iterator(of_programs(~"repetitions", LinesA), ordered),
         #{Name := [_ | _] = Later} <- [Others],
         Before <- [lists:last(Counts)], After <- [lists:last(Later)],
@@ -165,7 +164,7 @@ of_programs(Key, Lines) ->
     ),
     #{Program => lists:usort(Of) || Program := Of <- Values}.
 
-%% Points of one file that the other one has.
+%% Points that are left out of one file and are in the other one.
 left_out(When, Lines, Others) ->
     [["LEFT OUT ", When, ", because it is not possible: ", Reason]
      || {{Size, Key}, Reason} <- sderl_bench_vm_summary:left_out(Lines),
@@ -188,7 +187,7 @@ text(#{rows := Rows, control := Control, warnings := Warnings} = Result) ->
         [[Note, "\n"] || Note <- notes(Result)]
     ].
 
--doc "What the verdicts mean, and what has none.".
+-doc "What the verdicts mean, and which points have none.".
 -spec notes(result()) -> [unicode:chardata(), ...].
 notes(#{rows := Rows, level := Level, counts := Counts, only := Only, lost := Lost,
         raced := Raced, least := Least}) ->
@@ -209,11 +208,11 @@ notes(#{rows := Rows, level := Level, counts := Counts, only := Only, lost := Lo
 is_short(#{program := Program, size := Size, key := Key, before := A, later := B}, Least, Raced) ->
     min(A, B) < Least andalso not lists:member({Program, Size, Key}, Raced).
 
--doc "What `cells/1` gives.".
+-doc "The header of `cells/1`.".
 -spec head() -> [string(), ...].
 head() -> ["point", "on", "VMs", "time after / before", "interval", "verdict"].
 
--doc "A point in words.".
+-doc "A row as text.".
 -spec cells(row()) -> [unicode:chardata(), ...].
 cells(#{program := Program, size := Size, key := Key, before := Before, later := After,
         verdict := Verdict, ratio := #{value := Value, low := Low, high := High}}) ->
@@ -235,8 +234,8 @@ factor(Value) -> float_to_list(float(Value), [{decimals, 3}]).
 short(Value) -> float_to_list(Value, [{decimals, 4}, compact]).
 
 -doc """
-How the comparison ends for a build: an error with a text where something became slower or fails
-now, and with `Strict` also where something is undecided or in one file only.
+The exit of a comparison, for use in a build: an error with a text if something became slower or
+fails now, and with `Strict` also if something is undecided or in one file only.
 """.
 -spec outcome(result(), Strict :: boolean()) -> ok | {error, unicode:chardata()}.
 outcome(#{rows := Rows, lost := Lost, only := Only}, Strict) ->

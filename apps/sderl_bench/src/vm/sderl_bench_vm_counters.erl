@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_counters).
 -moduledoc """
-What the processor counts while a program runs, by the system's `perf`, where there are both. Misses
-of caches and translation buffers, branches, and bytes from memory, as rates of the whole run.
+The processor's counters while a program runs, by the system's `perf`, where both are available:
+misses of caches, TLBs and branches, and bytes from memory, as rates of the whole run.
 """.
 
 -export([start/0, stop/1, is_processor/1]).
 
-%% perf is there, and begins to count, within.
+%% Time for perf to start and to begin counting.
 -define(BEGIN_MS, 300).
 -define(MOST_MS, 600_000).
 
@@ -18,13 +18,13 @@ start() ->
     case lists:any(fun(Name) -> is_processor(filename:basename(Name)) end, Names) of
         true ->
             Task = sderl_prof_perf:start(counters, ?MOST_MS),
-            %% It does not tell when it counts.
+            %% perf does not say when it begins to count.
             receive after ?BEGIN_MS -> ok end,
             {erlang:monotonic_time(nanosecond), Task};
         false -> none
     end.
 
--doc "Ends it: the rates, or what perf said.".
+-doc "Ends counting: the rates, or the message of perf.".
 -spec stop(none | {integer(), sderl_prof_perf:task()}) ->
     #{counters => #{atom() => float()}, counters_refused => binary()}.
 stop(none) -> #{};
@@ -44,7 +44,7 @@ stop({Began, Task}) ->
 
 refused(Said) -> #{counters_refused => sderl_prof_vm_perf:refusal(Said)}.
 
--doc "Whether a source of counts of the system is a processor.".
+-doc "Whether an event source of the system is a processor.".
 -spec is_processor(file:filename()) -> boolean().
 is_processor("cpu" ++ _) -> true;
 is_processor("armv" ++ _) -> true;

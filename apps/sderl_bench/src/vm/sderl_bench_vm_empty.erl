@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_empty).
 -moduledoc """
-A program that does nothing: its time is what the harness itself takes for a repetition, and is
-contained in that of every other program.
+A program that does nothing: its time is that of the harness itself for a repetition, which is part
+of the time of every other program.
 """.
 
 -behaviour(sderl_bench_vm_program).
@@ -11,7 +11,7 @@ contained in that of every other program.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "nothing: what the harness itself takes".
+summary() -> "nothing: the time of the harness itself".
 
 -doc false.
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->

@@ -1,11 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_epmd).
 -moduledoc """
-Where the nodes of a measurement find each other, in the place of `erl_epmd` (`-epmd_module`): each
-writes the port that the system gave it into a file of a folder (`-sderl_nodes FOLDER`). So the
-epmd of the machine knows nothing of them, and none is started. All are on the loopback interface.
+An `-epmd_module` by which the nodes of a measurement find each other without epmd: each writes its
+port into a file of a folder (`-sderl_nodes FOLDER`). All are on the loopback interface.
 
-It is used before the file server runs, so it reads and writes without it. It calls OTP only.
+It is called before the file server runs, so it reads and writes raw files. It calls OTP only.
 """.
 
 -export([arguments/2]).
@@ -19,7 +18,7 @@ It is used before the file server runs, so it reads and writes without it. It ca
 -define(ADDRESS, {127, 0, 0, 1}).
 
 -doc """
-The arguments of `erl` for a node of such a name, whose folder is there. The cookie is that of its
+The arguments of `erl` for a node of this name with an existing folder. The cookie is that of its
 `HOME`.
 """.
 -spec arguments(Name :: string(), Folder :: file:filename()) -> [string()].
@@ -41,7 +40,7 @@ register_node(Name, Port) -> register_node(Name, Port, inet).
     {ok, -1} | {error, term()}.
 register_node(Name, Port, _) ->
     case file:write_file(file(Name), integer_to_binary(Port), [raw]) of
-        %% The virtual machine draws a number of its own for this life of the node.
+        %% The virtual machine then draws the creation of the node itself.
         ok -> {ok, -1};
         {error, Reason} -> {error, Reason}
     end.

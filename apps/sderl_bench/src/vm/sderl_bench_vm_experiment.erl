@@ -45,9 +45,9 @@ command() ->
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(Given) ->
-    case sderl_bench_vm_options:check(Given) of
-        {ok, Do} -> {ok, #{do => Do}};
-        Error -> Error
+    maybe
+        {ok, Do} ?= sderl_bench_vm_options:check(Given),
+        {ok, #{do => Do}}
     end.
 
 -doc false.

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_host).
 -moduledoc """
-What there is to know of the machine before its figures are believed: cores and their kinds,
-hardware threads, nodes of memory, the quota of a container, the clock's governor.
+Properties of the machine that affect measurements: cores and their kinds, hardware threads, memory
+nodes, the quota of a container, the clock's governor.
 """.
 
 -export([info/0, info/2, notes/2]).
 -export_type([info/0]).
 
--doc "`null` for what the system does not tell.".
+-doc "`null`: not known.".
 -type info() :: #{
     model := binary() | null,
     processors := pos_integer() | null,
@@ -29,7 +29,7 @@ hardware threads, nodes of memory, the quota of a container, the clock's governo
 -spec info() -> info().
 info() -> info(fun file:read_file/1, fun filelib:wildcard/1).
 
--doc "The same with what reads files and lists names.".
+-doc "The same with the functions that read files and list names.".
 -spec info(fun((file:filename()) -> {ok, binary()} | {error, term()}),
            fun((string()) -> [file:filename()])) -> info().
 info(Read, List) ->
@@ -85,7 +85,7 @@ kinds(Read, List) ->
                                  Kind =/= {null, null}]),
     some(length(Kinds)).
 
-%% Whether the processor's counters can be had, where the system says which sources it counts by.
+%% Whether the processor's counters are available; `null` if the system lists no event sources.
 counters(List) ->
     Names = [filename:basename(Name) || Name <- List("/sys/bus/event_source/devices/*")],
     case Names of
@@ -111,14 +111,14 @@ matched(Read, File, Pattern) ->
         _ -> null
     end.
 
-%% What a point with more schedulers than the quota does.
+%% The effect of more schedulers than the quota.
 beyond(Schedulers, Quota) when Schedulers > Quota ->
     io_lib:format(": with ~w schedulers at work all threads are stopped for a part of each period, "
                   "so set +S to the quota", [Schedulers]);
 beyond(_, _) ->
     "".
 
--doc "What of it makes figures hard to read, for points with at most so many schedulers.".
+-doc "Notes for the reader of the figures, for points with at most so many schedulers.".
 -spec notes(#{atom() => term()}, Schedulers :: pos_integer()) -> [unicode:chardata()].
 notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_cores := Kinds,
         memory_nodes := Nodes, governor := Governor, counters := Counters}, Schedulers) ->
@@ -141,6 +141,6 @@ notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_co
     [["the clock follows the load (governor ", Governor, "): short runs are slower"]
      || Governor =:= ~"powersave" orelse Governor =:= ~"ondemand" orelse
             Governor =:= ~"conservative"] ++
-    ["the processor's counters cannot be had here, as in most virtual machines: misses of caches "
-     "and TLBs, branches and the bandwidth of memory are not among the reasons"
+    ["the processor's counters are not available here, as in most virtual machines: misses of "
+     "caches and TLBs, branches and the bandwidth of memory are not among the reasons"
      || Counters =:= false].

@@ -4,8 +4,9 @@
 Runs a program inside the virtual machine that is measured. It calls OTP only, because another OTP
 may compile and run it.
 
-A *run* is a number of repetitions by a new process, so that a short program is measured over a time
-that the clock and the scheduling of the system do not disturb. Its time is that of one repetition.
+A *run* is a number of repetitions by a new process, so that the time of a short program is not
+disturbed by the clock and the scheduling of the system. The time of a run is that of one
+repetition.
 """.
 
 -export([repetitions/2, measure/2, steady/1, overhead_ns/0]).
@@ -13,30 +14,31 @@ that the clock and the scheduling of the system do not disturb. Its time is that
 -export_type([run/0, options/0]).
 
 -doc """
-Nanoseconds of each stage, and what the program gave: a hash that all versions share, and its
-operations where it counts them by its output.
+Nanoseconds of each stage; of the output a hash, which is the same on all OTPs, and its beginning as
+text; the operations, where the program counts them by its output.
 """.
 -type run() :: #{stages := [{atom(), float()}], ns := float(), hash := non_neg_integer(),
                  text := binary(), operations => sderl_bench_vm_program:operations()}.
 
 -doc """
-Runs after the warm-up; the most runs of the warm-up; how long all of it may take, though there is
-at least one run of each.
+Runs after the warm-up; the most runs of the warm-up; how long both may take, where there is at
+least one run of each.
 """.
 -type options() :: #{runs := pos_integer(), warm_most := pos_integer(), most_ns := pos_integer(),
                      repetitions := pos_integer(), _ => _}.
 
-%% Warm is where so many runs in a row were not faster than the fastest before by this factor.
+%% The warm-up ends when so many runs in a row were not faster than the fastest before by this
+%% factor.
 -define(NOT_FASTER, 2).
 -define(FASTER, 0.98).
-%% A program that takes so long is not run once more to find out how long it takes.
+%% A program that takes so long is not run again to find out how long it takes.
 -define(LONG_NS, 5_000_000_000).
 %% The characters of an output that are shown.
 -define(TEXT, 200).
 
 -doc """
-How many repetitions take about so long here, at least 1. The first one is not counted, because it
-loads code and grows heaps; only of a program that takes seconds it is enough.
+How many repetitions take about so long, at least 1. The first one is not counted, because it loads
+code and grows heaps, unless the program takes seconds.
 """.
 -spec repetitions(sderl_bench_vm_program:job(), Ns :: pos_integer()) ->
     {ok, pos_integer(), run()} | {error, binary()}.
@@ -149,7 +151,7 @@ functions({program, Module, Settings}) ->
         end
     }.
 
-%% As `sderl_bench_vm_program:operations/2` has those that are known before.
+%% The same form as from `sderl_bench_vm_program:operations/2`.
 counted(none, _) ->
     #{};
 counted({Count, [_ | _] = Unit}, Module) when is_integer(Count), Count > 0 ->
@@ -164,7 +166,7 @@ counted(Given, _) ->
 repeat(Count, Stages, Prepare, Stage, Finish, Operations) ->
     {Last, First} = once(Stages, Prepare(), Stage),
     Output = Finish(Last),
-    %% Not timed, and of the first only: it may take longer than the program.
+    %% Not timed, and only of the first repetition: this may take longer than the program.
     Hash = erlang:phash2(Output, 1 bsl 32),
     Text = text("~0tP", [Output, 20]),
     Counted = Operations(Output),
@@ -207,7 +209,7 @@ said(Class, Reason, Stack) ->
 text(Format, Args) ->
     unicode:characters_to_binary(string:slice(io_lib:format(Format, Args), 0, ?TEXT)).
 
--doc "What the loop itself adds to the time of one repetition: the time of an empty program.".
+-doc "What the loop adds to the time of a repetition: the time of an empty program.".
 -spec overhead_ns() -> float().
 overhead_ns() ->
     {ok, #{ns := Ns}} = run({call, erlang, self, []}, 1000),

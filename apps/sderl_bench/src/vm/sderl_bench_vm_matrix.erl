@@ -5,10 +5,10 @@ The points that are measured: each number of schedulers, or of nodes with as man
 with each combination of the values of some flags on each OTP. One scheduler, or one node, is always
 among them.
 
-What would disturb the measurement is refused here. Combinations that the virtual machine would take
-in silence and not do are left out; so are, by `ignored/2`, points whose virtual machine did not do
-what was asked for. Flags and values that no virtual machine knows are left to it: it has its own
-words for them, which are shown.
+Flags that would disturb the measurement are refused here. Combinations that the virtual machine
+would accept and silently ignore are left out; so are, by `ignored/2`, points whose virtual machine
+did not do what was asked for. Unknown flags and values are left to the virtual machine, whose own
+message is shown.
 """.
 
 -export([points/1, ignored/2, flags/1, vary/1, arguments/1, text/1, fields/1, ends/1]).
@@ -30,13 +30,13 @@ words for them, which are shown.
 }.
 
 -doc """
-`otp` is a name that the user gives. `schedulers` are those of each node where there are `nodes`;
-the virtual machine is no node where there are none.
+`otp` is a name that the user gives. With `nodes`, `schedulers` is the number of each node; without,
+the virtual machine is not a node.
 """.
 -type point() :: #{schedulers := pos_integer(), nodes => pos_integer(), flags := [flag()],
                    otp := string()}.
 
--doc "What a virtual machine tells of itself, among other things.".
+-doc "What a virtual machine reports of itself, among other things.".
 -type facts() :: #{dirty_cpu := non_neg_integer(), dirty_cpu_online := non_neg_integer(),
                    bind_type := atom(), bindings := [unbound | non_neg_integer()],
                    atom() => term()}.
@@ -53,13 +53,13 @@ the virtual machine is no node where there are none.
     "i" => "it starts another module than init",
     "b" => "it starts another function than boot"
 }).
-%% Flags that are looked at here, whose value may stand right behind them, as in +SDcpu4:4. One that
+%% Flags that are recognised here, also with their value attached, as in +SDcpu4:4. A flag that
 %% begins with another one comes before it.
 -define(KNOWN, ["SDcpu", "SP", "S", "stbt", "sbt", "sub", "scl", "B", "V", "l", "v", "i", "b"]).
 
 -doc """
-All points, each once, in the order of the axes, without the combinations of flags that are not
-possible: of these a text each, which names them. It is an error when none is possible.
+All points, each once, in the order of the axes, without impossible combinations of flags, for each
+of which there is a text. It is an error if no point is possible.
 """.
 -spec points(matrix()) ->
     {ok, [point(), ...], LeftOut :: [unicode:chardata()]} | {error, unicode:chardata()}.
@@ -105,7 +105,7 @@ once(Flags, Axes) ->
             {error, ["+", Twice, " is given twice; give a flag once, in --flags or --vary"]}
     end.
 
-%% Why the flags of a set cannot be together; nothing where they can.
+%% Why the flags of a set exclude each other; empty if they do not.
 apart(Set) -> [Text || {Some, Text} <- clashes(), Some -- Set =:= []] ++ both(Set).
 
 clashes() ->
@@ -116,7 +116,7 @@ both(Set) ->
     ["+stbt and +sbt both bind schedulers; the first only tries to"
      || lists:keymember("stbt", 1, Set), lists:keymember("sbt", 1, Set)].
 
--doc "What the virtual machine of a point did not do of what its flags ask for, in words.".
+-doc "What the flags of a point ask for and its virtual machine did not do, in words.".
 -spec ignored(point(), facts()) -> [unicode:chardata()].
 ignored(#{flags := Flags}, Facts) ->
     lists:append([undone(Name, Value, Facts) || {Name, Value} <- Flags]).
@@ -140,8 +140,8 @@ integer(Word) ->
         _ -> none
     end.
 
-%% The type that the virtual machine tells is what it was asked for, if it can bind at all. Whether
-%% a scheduler is bound, the bindings tell.
+%% The reported bind type is what was asked for, if binding is possible at all. The bindings show
+%% whether a scheduler is bound.
 unbound(unbound, _) ->
     [];
 unbound(Type, #{bind_type := Has, bindings := Bindings}) ->
@@ -185,7 +185,7 @@ flags([[$+ | Given] | Words], Latest) when Given =/= "" ->
 flags([Word | _], _) ->
     {error, io_lib:format("\"~ts\" is no flag of the virtual machine: these begin with +", [Word])}.
 
-%% The flag and the value behind it. +SDio begins with S, and is another flag: the value of +S is a
+%% The flag and the attached value. +SDio begins with S but is another flag: the value of +S is a
 %% number, or two with a colon.
 apart_from(Given, ["S" | Known]) ->
     case Given of
@@ -234,7 +234,7 @@ arguments(#{schedulers := N, flags := Flags}) ->
     ["+S", Count ++ ":" ++ Count
      | lists:append([[[$+ | Name] | [Value || Value =/= ""]] || {Name, Value} <- Flags])].
 
--doc "The flags and the OTP of a point in words; its size is apart.".
+-doc "The flags and the OTP of a point in words, without its size.".
 -spec text(#{flags := [flag()], otp := string(), _ => _}) -> string().
 text(#{flags := Flags, otp := Otp}) ->
     lists:flatten(lists:join(", ", [shown(Flags) || Flags =/= []] ++
@@ -252,8 +252,8 @@ fields(#{flags := Flags, otp := Otp} = Point) ->
     }.
 
 -doc """
-The first series on one scheduler and on the most, or on one node and on the most; one point where
-these are the same.
+The first and the last point of the first series: one scheduler, or node, and the most of them. One
+point if they are the same.
 """.
 -spec ends([point(), ...]) -> [point(), ...].
 ends([#{flags := Flags, otp := Otp} | _] = Points) ->

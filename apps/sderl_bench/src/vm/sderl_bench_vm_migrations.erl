@@ -1,24 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_migrations).
 -moduledoc """
-How often processes go on on another scheduler than before while a program runs: their data is then
-in the caches of another core.
+How often processes continue on another scheduler than before while a program runs: their data is
+then in the caches of another core.
 
-Each time that a process begins to run is an event of a trace session, which makes the program
-slower; so this is a run of its own, after all others. Only a short part in its middle is looked at,
-or after two seconds where that is sooner, and the rest of the run is not waited for: a program may
-take so long that one run more would be too much. The process that gets the events ends the session
-after so many of them, and is first where it wants to run: so neither a program that switches
-millions of times a second nor one that never ends can fill the memory. It calls OTP only.
+A trace session reports each time that a process begins to run, which makes the program slower; so
+this is a run of its own, after all others. Only a short part in its middle is traced, or after two
+seconds if that is sooner, and the rest of the run is not waited for, because a program may take
+long. The process that gets the events ends the session after a limited number of them, and has the
+highest priority: so neither a program that switches millions of times a second nor one that never
+ends can fill the memory. It calls OTP only.
 """.
 
 -export([around/3, repetitions/1]).
 -export_type([migrations/0]).
 
 -doc """
-`share`: of the times that a process began to run again, those on another scheduler than before;
-`per_s`: how many there are a second, on all nodes together; `seen`: how many times it was looked
-at.
+`seen`: how many times a process began to run again; `share`: the share of these on another
+scheduler than before; `per_s`: how many of those there are a second, on all nodes together.
 """.
 -type migrations() :: #{share := float(), per_s := float(), seen := non_neg_integer()}.
 
@@ -27,14 +26,14 @@ at.
 %% Events of one node. The queue of the process that gets them has a few times as many at most.
 -define(MOST, 20_000).
 
--doc "How many repetitions of so long are enough, at least one.".
+-doc "How many repetitions of this duration fill the traced part, at least one.".
 -spec repetitions(Ns :: float()) -> pos_integer().
 repetitions(Ns) -> max(1, ceil(2 * ?WINDOW_NS / max(1.0, Ns))).
 
 -doc """
-Runs `Fun`, which takes about so long, on these nodes. When all of them were looked at, the process
-that runs it is killed; others that it has started may go on, so nothing should be measured after
-this. `none`: this virtual machine has no trace sessions.
+Runs `Fun`, which takes about so long, and traces these nodes. When all of them were traced, the
+process that runs `Fun` is killed; others that it has started may go on, so nothing should be
+measured after this. `none`: this virtual machine has no trace sessions.
 """.
 -spec around([node(), ...], Ns :: float(), fun(() -> term())) -> migrations() | none.
 around(Nodes, Ns, Fun) ->
@@ -54,7 +53,7 @@ around(Nodes, Ns, Fun) ->
             none
     end.
 
-%% Each tells when it has looked; when the run is over, those that have not are asked.
+%% Each watcher reports when its part is over; when the run ends before, the others are asked.
 told([], _, All) ->
     All;
 told([Watcher | Left] = Waiting, Monitor, All) ->
@@ -74,7 +73,7 @@ together(All) ->
         seen => Seen
     }.
 
-%% A program that has ended before the middle of its time was not looked at.
+%% A program that has ended before the middle of its time was not traced.
 watch(Parent, Delay) ->
     receive
         tell -> Parent ! {self(), {0, 0, 0}}

@@ -2,8 +2,8 @@
 -module(sderl_bench_vm_nodes).
 -moduledoc """
 The nodes of a point that has several: the virtual machine that measures is the first one, and
-starts the others with OTP's `m:peer`. They talk to each other by the distribution of Erlang; the
-first one holds the others by their stdin too, so that they end with it however it ends.
+starts the others with OTP's `m:peer`. They are connected by Erlang's distribution; the first one
+also holds the stdin of the others, so that they end with it however it ends.
 
 It runs inside the virtual machine that measures, and calls OTP and `sderl_bench_vm_epmd` only. A
 program asks it which node each of its processes is for (`in_turn/2`).
@@ -22,8 +22,8 @@ they find each other.
 -define(BOOT_MS, 60_000).
 
 -doc """
-Starts all but this one, side by side, and connects each with each. What it gives is this node and
-the others, in a fixed order, and what `stop/1` takes.
+Starts all nodes but this one, in parallel, and connects each with each. Gives this node and the
+others, in a fixed order, and the argument of `stop/1`.
 """.
 -spec start(nodes()) -> {ok, [node(), ...], [pid()]} | {error, binary()}.
 start(#{count := Count} = Nodes) ->
@@ -52,7 +52,7 @@ started(I, Tag, #{erl := Erl, args := Args, folder := Folder}) ->
         {error, Reason} -> no_node("node ~w does not start: ~0tp", [I, Reason])
     end.
 
--doc "The name of a node by its number; the first one is that which measures.".
+-doc "The name of a node by its number; number 1 measures.".
 -spec name(pos_integer()) -> string().
 name(I) -> lists:concat(["node_", I]).
 
@@ -64,7 +64,7 @@ booted(I, Tag) ->
         no_node("node ~w was not there within ~w s", [I, ?BOOT_MS div 1000])
     end.
 
-%% So no program waits for a connection in its first run.
+%% Connects all, so that no program waits for a connection in its first run.
 connected([], _) ->
     ok;
 connected([Node | Nodes], All) ->
@@ -80,19 +80,19 @@ connected([Node | Nodes], All) ->
 -spec no_node(io:format(), [term()]) -> no_return().
 no_node(Format, Args) -> exit({no_node, io_lib:format(Format, Args)}).
 
--doc "Ends the others. One that has ended before must not hide why that is.".
+-doc "Ends the others. One that has ended already must not hide the reason of a failure.".
 -spec stop([pid()]) -> ok.
 stop(Peers) ->
     lists:foreach(fun(Peer) ->
         try peer:stop(Peer) catch exit:_ -> ok end
     end, Peers).
 
--doc "The nodes that a program has by its settings: this one alone where they name none.".
+-doc "The nodes in the settings of a program; this one alone if there are none.".
 -spec of_settings(sderl_bench_vm_program:settings()) -> [node(), ...].
 of_settings(#{on := Nodes}) -> Nodes;
 of_settings(#{}) -> [node()].
 
--doc "The node of each of so many processes: of one after the other, and again from the first.".
+-doc "The nodes of so many processes, dealt in turn.".
 -spec in_turn(Count :: non_neg_integer(), sderl_bench_vm_program:settings()) -> [node()].
 in_turn(Count, Settings) ->
     Nodes = list_to_tuple(of_settings(Settings)),

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_options).
 -moduledoc """
-The options of `bin/sderl bench vm`: their check, and what they ask for, as
-`m:sderl_bench_vm_run` takes it. A file of `--matrix` has the same as Erlang terms. What other
-commands have too is in `m:sderl_bench_vm_request`.
+The options of `bin/sderl bench vm`, checked, as `m:sderl_bench_vm_run` takes them. A file of
+`--matrix` has the same options as Erlang terms. Options that `bench tables` has too are in
+`m:sderl_bench_vm_request`.
 """.
 
 -export([arguments/0, check/1]).
 
 -import(sderl_bench_vm_request, [given/3, many/3, all/2]).
 
-%% Percent: a first look is content with less.
+%% Percent: a first look needs less precision.
 -define(SUITE_WIDTH, "5").
 
 -doc "For `m:argparse`.".
@@ -39,10 +39,7 @@ arguments() ->
 -spec check(#{atom() => term()}) ->
     {ok, sderl_bench_vm_request:do()} | {error, sderl_command:text()}.
 check(Given) ->
-    case sderl_bench_vm_request:other(Given) of
-        none -> measure(Given);
-        Other -> Other
-    end.
+    sderl_bench_vm_request:check(Given, fun measure/1).
 
 measure(Given) ->
     Command = #{name => "vm", arguments => arguments(), given => Given},
@@ -72,7 +69,8 @@ with_file(#{matrix := File} = Given) ->
 with_file(Given) ->
     {ok, Given}.
 
-%% Programs and a suite are two ways to say the same, so those of the command line come first.
+%% --program and --suite both choose programs, so either on the command line replaces both of the
+%% file.
 others(Terms, Given) when is_map_key(program, Given); is_map_key(suite, Given) ->
     [Term || Term <- Terms, not names_programs(Term)];
 others(Terms, _) ->
@@ -82,7 +80,7 @@ names_programs({program, _}) -> true;
 names_programs({suite, _}) -> true;
 names_programs(_) -> false.
 
-%% A setting of a program has one value: that of the command line, where it has one.
+%% A setting on the command line replaces that of the file.
 set_once([_ | _] = OfLine, {ok, #{set := All} = Merged}) ->
     OfFile = lists:nthtail(length(OfLine), All),
     {ok, Merged#{set := OfLine ++ sderl_bench_vm_set:others(OfFile, OfLine)}};
@@ -162,14 +160,14 @@ jobs(Options, Cores) ->
         Error -> Error
     end.
 
-%% With a call and no program, the call alone.
+%% The programs to measure; none if only a call is named.
 names(#{program := Text}) -> sderl_bench_experiment:words(Text);
 names(#{suite := Name}) -> suite(Name);
 names(#{mfa := _}) -> [];
 names(#{nodes := _}) -> spread();
 names(_) -> [Name || {Name, _} <- sderl_bench_vm_program:all()].
 
-%% Computing, memory, messages, one mailbox, tables, timers: few enough to be known well in minutes.
+%% Computing, memory, messages, one mailbox, tables, timers: few enough to measure in minutes.
 suite("small") -> ["mbrot", "ran", "big", "bang", "ets_random_ops", "timer_wheel"].
 
 known_suite(#{suite := _, program := _}) ->
@@ -231,7 +229,7 @@ program(Name, Size, Cores, Changes) ->
                 {ok, Operations} ?= sderl_bench_vm_program:operations(Module, Settings),
                 {ok, #{name => unicode:characters_to_binary(Name), settings => Settings,
                        operations => Operations, job => {program, Module, Settings},
-                       modules => modules(Module)}}
+                       modules => sderl_bench_vm_program:modules(Module)}}
             else
                 {set, Error} -> Error;
                 {error, Text} -> {error, ["--program: ", Name, Text]}
@@ -240,7 +238,7 @@ program(Name, Size, Cores, Changes) ->
             {error, ["--program: ", Text]}
     end.
 
-%% They are a part of the file of results.
+%% Settings are part of the file of results, so they must be storable.
 settings(Module, Size, Cores) ->
     try Module:settings(Size, Cores) of
         Settings when is_map(Settings) ->
@@ -277,7 +275,7 @@ call(Text, Release) ->
         _ -> {error, ["--mfa ", Text, ": it has the form module:function(Term, Term)"]}
     end.
 
-%% A release has its modules itself.
+%% The modules of a release come with it.
 called(Module, {Function, Arity}, none) ->
     case code:ensure_loaded(Module) of
         {module, Module} ->
@@ -303,9 +301,3 @@ constants(Forms) ->
     catch
         error:_ -> none
     end.
-
-modules(Module) ->
-    [Module | case erlang:function_exported(Module, uses, 0) of
-        true -> Module:uses();
-        false -> []
-    end].

@@ -4,13 +4,13 @@
 Which virtual machine is started next. Pure.
 
 Measurements go in *rounds*. In each, every point of every program has one virtual machine, in an
-order that is drawn anew from the seed and the number of the round: so a disturbance that lasts
-touches all points alike, and none is always behind the same other one. A point that is known well
-enough has no more virtual machines; the control has some as long as there is any other. In a race
-(`m:sderl_bench_vm_race`) a round has those points only that may still be the answer.
+order that is drawn from the seed and the number of the round: so a lasting disturbance affects all
+points alike, and no point always follows the same other one. A point that is known well enough gets
+no more virtual machines; the control gets them as long as any other point does. In a race
+(`m:sderl_bench_vm_race`) a round has only those points that may still win.
 """.
 
--export([round/4, narrow/2, width/1, least/0, least/1]).
+-export([round/4, least/0, least/1]).
 -export_type([work/0, id/0, seen/0]).
 
 -doc "A point of a program. `control` is the one that shows the noise of the machine.".
@@ -24,7 +24,7 @@ The times of a point by the number of the round, one of each virtual machine; an
 -type seen() :: #{id() => #{times := #{Round :: pos_integer() => float()},
                             failed := non_neg_integer()}}.
 
-%% So many times a point may fail in one command.
+%% After so many failures in one command a point is not measured any more.
 -define(FAILURES, 2).
 %% The median of fewer has no interval.
 -define(LEAST, 6).
@@ -35,15 +35,15 @@ The times of a point by the number of the round, one of each virtual machine; an
 least() -> ?LEAST.
 
 -doc """
-The least number of virtual machines of each point with which a comparison of so many points gives
-verdicts, and a median an interval.
+The least number of virtual machines of each point with which a comparison of so many points has
+verdicts, and a median has an interval.
 """.
 -spec least(Points :: pos_integer()) -> pos_integer().
 least(Points) -> max(?LEAST, sderl_bench_sample:least(sderl_bench_verdict:level(Points))).
 
 -doc """
-What is left of a round, in its order. Nothing is left when all but the control are known well
-enough, have failed, or were measured in this round.
+The works that are left of a round, in its order. None is left when all but the control are known
+well enough, have failed, or were measured in this round.
 """.
 -spec round([work()], Round :: pos_integer(), seen(),
             #{seed := integer(), width := float(), least := pos_integer(), race => boolean(),
@@ -75,13 +75,12 @@ of_round(#{times := Times}, Round, Control, Options) ->
     not is_map_key(Round, Times) andalso
         (Control orelse not narrow(judged(Times, Round, Options), Options)).
 
-%% Points wait in a race, so all of a point's rounds may be later than this one. Elsewhere only a
-%% round that failed is missing, and it is made good.
+%% In a race points wait, so a point's times may all be of later rounds. Elsewhere only a failed
+%% round can be missing, and it is repeated.
 judged(Times, _, #{race := true}) -> maps:values(Times);
 judged(Times, Round, _) -> [Time || R := Time <- Times, R < Round].
 
--doc "Whether a point is known well enough: the interval of its median is narrow.".
--spec narrow([float()], #{width := float(), least := pos_integer(), _ => _}) -> boolean().
+%% Whether a point is known well enough: the interval of its median is narrow.
 narrow(Times, #{width := Width, least := Least}) when length(Times) >= Least ->
     case width(Times) of
         undefined -> false;
@@ -90,8 +89,7 @@ narrow(Times, #{width := Width, least := Least}) when length(Times) >= Least ->
 narrow(_, _) ->
     false.
 
--doc "Half of the interval of the median, as a share of it.".
--spec width([float()]) -> float() | undefined.
+%% Half of the interval of the median, as a share of the median.
 width([]) ->
     undefined;
 width(Times) ->

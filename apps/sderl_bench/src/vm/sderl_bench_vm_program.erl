@@ -16,7 +16,7 @@ run(run, #{processes := Processes, length := Length}) -> ...
 ```
 
 It is run again and again in a fresh virtual machine, each time by a new process. Only `run/2` is
-timed. Its output must be the same whatever the number of schedulers and the flags: that is
+timed. Its output must be the same with any number of schedulers and any flags: the outputs are
 compared. A program that changes anything outside its process (a table, a registered name) undoes
 that in `finish/1`.
 
@@ -37,15 +37,15 @@ run(run, #{workers := Count} = Settings) ->
 ```
 """.
 
--export([all/0, find/1, spreads/1, alone/1, operations/2]).
+-export([all/0, find/1, modules/1, spreads/1, alone/1, operations/2]).
 -export_type([size/0, settings/0, job/0, operations/0]).
 
 -type size() :: short | intermediate | long.
 
--doc "What a program is asked to do; they are shown with its result.".
+-doc "The work of a program; it is shown with the result.".
 -type settings() :: #{atom() => term()}.
 
--doc "What the virtual machine that measures is told.".
+-doc "What the virtual machine measures: a program, or a call.".
 -type job() :: {program, module(), settings()} | {call, module(), atom(), [term()]}.
 
 -doc """
@@ -58,7 +58,7 @@ whole virtual machine, so they have those of `prepare/1` and `finish/1`, too, wh
 -doc "One line.".
 -callback summary() -> string().
 
--doc "The work, by its size and the cores of the machine: never by the schedulers.".
+-doc "The work, by its size and the cores of the machine, never by the number of schedulers.".
 -callback settings(size(), Cores :: pos_integer()) -> settings().
 
 -doc "Stages that are timed one by one, in their order; `[run]` where there is no such function.".
@@ -88,16 +88,16 @@ the output is what the last stage gave.
 -callback alone() -> string().
 
 -doc """
-How many operations one repetition makes, and a word for one of them, where that is plain: the
-report then has the time of one, and its reductions where there is no `prepare/1` and no `finish/1`.
-It is the time of all stages together, so an operation is what all of them are for: where they do
-different things, there should be no such function. `none` where these settings give none.
+How many operations one repetition makes, and a word for one of them: the report then has the time
+of one, and its reductions if there is no `prepare/1` and no `finish/1`. The time is that of all
+stages together; where the stages do different things, leave this function out. `none` if these
+settings give none.
 """.
 -callback operations(settings()) -> {pos_integer(), Unit :: string()} | none.
 
 -doc """
-The same by the output, where how many they are is only known when they have been made. It is asked
-in the virtual machine that measures, after the clock was stopped. A program has one of the two.
+The same by the output, where the number is only known after the run. It is called in the virtual
+machine that measures, outside the timed part. A program has one of the two functions.
 """.
 -callback operations(settings(), Output :: term()) -> {pos_integer(), Unit :: string()} | none.
 
@@ -118,13 +118,22 @@ find(Name) ->
         false -> find_module(Name)
     end.
 
--doc "Whether the program of a loaded module can be on several nodes.".
+-doc "A module of a program, or of a table, and those that its `uses/0` names.".
+-spec modules(module()) -> [module()].
+modules(Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    [Module | case erlang:function_exported(Module, uses, 0) of
+        true -> Module:uses();
+        false -> []
+    end].
+
+-doc "Whether the program of a module can be on several nodes.".
 -spec spreads(module()) -> boolean().
 spreads(Module) ->
     {module, Module} = code:ensure_loaded(Module),
     erlang:function_exported(Module, spread, 0).
 
--doc "Why the program of a loaded module runs on one node only; empty where it does not say.".
+-doc "Why the program of a module runs on one node only; empty where it does not say.".
 -spec alone(module()) -> string().
 alone(Module) ->
     {module, Module} = code:ensure_loaded(Module),
@@ -170,7 +179,7 @@ no_operations(Given) ->
     {error, io_lib:format(": operations/1 must give {Count, \"word\"}, and gives ~0tP",
                           [Given, 20])}.
 
-%% No atom for what has no file.
+%% A name without a file must not become an atom.
 find_module(Name) ->
     maybe
         true ?= Name =/= "" andalso filename:basename(Name) =:= Name,

@@ -1,24 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_race).
 -moduledoc """
-Programs of which only the best is asked for, as the tables of one mix. Pure.
+A race of programs of which only the best is asked for, such as the tables of one mix. Pure.
 
 The race is on the most schedulers, for each combination of flags and OTP by itself. When every
 program has had two virtual machines there, those that are far behind are left out: their faster one
 took more than one and a half times as long as the slower one of the leader, which is the program
-with the least median. One virtual machine alone leaves nothing out. The points with fewer
-schedulers wait until those of the race have as many virtual machines as a choice needs, so that a
-time that is too short is spent on the answer.
+with the least median. The points with fewer schedulers wait until those of the race have as many
+virtual machines as a choice needs, so that a short time is spent on the answer.
 """.
 
 -export([running/3, behind/1, left_out/1]).
 
-%% Virtual machines of each after which it is decided who is left out.
+%% Virtual machines of each program before any is left out.
 -define(LOOKS, 2).
 %% How many times as long as the leader.
 -define(FAR, 1.5).
 
--doc "The points to measure, of those of all programs that have not failed.".
+-doc "The points to measure, among those of all programs that have not failed.".
 -spec running([sderl_bench_vm_plan:id()], sderl_bench_vm_plan:seen(), Least :: pos_integer()) ->
     [sderl_bench_vm_plan:id()].
 running(Ids, Seen, Least) ->
@@ -45,7 +44,8 @@ times(Id, Seen) ->
     end.
 
 -doc """
-Who is far behind, from the times of each in the order of the rounds; nobody before all have two.
+The entrants that are far behind, by the times of each in the order of the rounds; none before all
+have two.
 """.
 -spec behind([{Name, [number()]}]) -> #{names := [Name], looks := pos_integer(),
                                         factor := float()}.
@@ -62,13 +62,13 @@ far(First) ->
     [Name || {Name, Times} <- First, lists:min(Times) > ?FAR * lists:max(Leader)].
 
 -doc """
-Who is far behind, and was not measured when others were, by all times of each. One that failed too
-often has too few to be judged: the race went on without it.
+The entrants that are far behind and were not measured when others were, by all times of each. One
+that failed too often has too few times to be judged: the race went on without it.
 """.
 -spec left_out([{Name, [number()]}]) -> [Name].
 left_out(Entrants) ->
     #{names := Behind} = behind([Entrant || {_, Times} = Entrant <- Entrants,
                                             length(Times) >= ?LOOKS]),
     Most = lists:max([0 | [length(Times) || {_, Times} <- Entrants]]),
-    %% One less may be a round that did not end.
+    %% One time less may be a round that did not end.
     [Name || {Name, Times} <- Entrants, length(Times) + 1 < Most, lists:member(Name, Behind)].

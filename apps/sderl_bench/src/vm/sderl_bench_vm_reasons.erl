@@ -3,11 +3,11 @@
 -moduledoc """
 Why a program gains no more from more schedulers, or from more nodes. Pure.
 
-The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean share of the time that the
-schedulers worked, `u1` that of the only one, and `c` how many times as long they worked for the
-same thing. On N nodes it is the same, with the schedulers of all nodes and those of the first. What
-is lost is thus lost to schedulers without work, or to work that takes longer. The states of
-`msacc`, the run queues, reductions and garbage collection say more of either.
+The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean utilisation of the schedulers,
+`u1` that of a single one, and `c` how many times as much scheduler time the same work took. On N
+nodes it is the same, with the schedulers of all nodes and those of the first. So speedup is lost to
+schedulers without work, or to work that takes longer. The states of `msacc`, the run queues,
+reductions and garbage collection say more about either.
 """.
 
 -export([split/2, got/1, text/4]).
@@ -16,12 +16,12 @@ is lost is thus lost to schedulers without work, or to work that takes longer. T
 -doc "Shares and factors as above; `by_parts` is the speedup that they give.".
 -type split() :: #{used := float(), inflation := float(), by_parts := float()}.
 
-%% Dirty schedulers at work, in the mean.
+%% Mean number of dirty schedulers at work.
 -define(DIRTY, 0.1).
-%% A second, of each scheduler.
+%% Migrations a second, of each scheduler.
 -define(MIGRATIONS, 1000).
 
--doc "What one scheduler and several did, or one node and several, from `m:sderl_bench_vm_why`.".
+-doc "Compares one scheduler with several, or one node with several (`m:sderl_bench_vm_why`).".
 -spec split(#{binary() => term()}, #{binary() => term()}) -> split() | undefined.
 split(#{~"busy" := [_ | _] = Busy1, ~"wall_ns" := Wall1},
       #{~"busy" := [_ | _] = Busy, ~"wall_ns" := Wall})
@@ -41,7 +41,7 @@ mean(Shares) -> lists:sum(Shares) / length(Shares).
 
 -doc """
 The processor time that a virtual machine got, as a share of the time that its schedulers worked;
-`undefined` for less than 50 ms of it, because it is told in steps.
+`undefined` for less than 50 ms of it, because it is counted in steps.
 """.
 -spec got(#{binary() => term()}) -> float() | undefined.
 got(#{~"busy" := Busy, ~"wall_ns" := Wall, ~"cpu_ns" := Cpu, ~"repetitions" := Count}) ->
@@ -53,9 +53,9 @@ got(_) ->
     undefined.
 
 -doc """
-Sentences for a person, the most important first. `One` and `Many` are what was seen on one
-scheduler, or node, and on the size. `Speedup` is the measured one, `Control` that of a program that
-shares nothing, both on the size.
+Reasons in sentences, the most important first. `One` and `Many` were measured on one scheduler, or
+node, and on this size. `Speedup` is the measured one, `Control` that of a program that shares
+nothing, both on this size.
 """.
 -spec text(sderl_bench_vm_size:size(), {One :: #{binary() => term()},
                                         Many :: #{binary() => term()}},
@@ -81,7 +81,7 @@ text(Size, {One, Many}, Speedup, Control) ->
 alone(schedulers) -> "with one scheduler";
 alone(nodes) -> "with one node".
 
-%% A scheduler that the system stops is at work, and may keep others from it.
+%% A scheduler that the system has preempted counts as working, and may hold up others.
 taken(Many) ->
     case got(Many) of
         Got when is_float(Got), Got < 0.85 ->
@@ -114,14 +114,14 @@ idle(N, Idle, Many, Size) ->
         dirty(Many)
     ].
 
-%% What runs on these is done by none of the normal schedulers meanwhile.
+%% Normal schedulers do nothing for the work that dirty schedulers do.
 dirty(#{~"dirty_busy" := Dirty}) when Dirty >= ?DIRTY ->
     io_lib:format("; ~ts dirty schedulers were at work, such as for files, long functions in C and "
                   "large garbage collections", [sderl_table:number(Dirty)]);
 dirty(_) ->
     "".
 
-%% Other nodes' processes are no work for a scheduler, however many of them wait.
+%% A scheduler cannot run waiting processes of other nodes.
 without_work(#{~"busy" := Busy}, {nodes, Nodes, _}) when Nodes > 1 ->
     Shares = [mean(Of) || Of <- by_node(Busy, length(Busy) div Nodes), Of =/= []],
     io_lib:format("the nodes were at work ~ts to ~ts % of the time, and processes stay on the node "
@@ -137,7 +137,7 @@ without_work(Many, _) ->
                           [sderl_table:number(Queue)])
     end.
 
-%% All have as many schedulers, and stand one after the other.
+%% The list has the schedulers of one node after the other, as many of each.
 by_node(Busy, Schedulers) when Schedulers > 0, length(Busy) >= Schedulers ->
     {Of, Others} = lists:split(Schedulers, Busy),
     [Of | by_node(Others, Schedulers)];
@@ -171,14 +171,14 @@ freed(_, _) ->
 more(#{~"sent_bytes" := _}) -> "it does more, such as sending to other nodes";
 more(#{}) -> "it does more, such as polling and yielding".
 
-%% Most of what a message to another node costs is work of the virtual machine, outside processes.
+%% Most of the cost of a message to another node is work of the virtual machine, outside processes.
 between_nodes(#{~"sent_bytes" := Bytes}) when Bytes >= 1000 ->
     io_lib:format("the nodes send ~ts kB to each other in a repetition, which is encoded, goes "
                   "through the system and is decoded", [sderl_table:number(Bytes / 1000)]);
 between_nodes(_) ->
     "".
 
-%% Of each class, how many threads waited for it in the mean.
+%% The mean number of threads that waited for each class of locks.
 locks(#{~"locks" := Locks, ~"wall_ns" := Wall}) when Wall > 0 ->
     Waited = lists:reverse(lists:sort([{Ns / Wall, Class} || Class := Ns <- Locks,
                                                              Ns / Wall >= 0.02])),
@@ -189,8 +189,8 @@ locks(#{~"locks" := Locks, ~"wall_ns" := Wall}) when Wall > 0 ->
 locks(_) ->
     [].
 
-%% Where there are so many that they may cost a percent or more of the time (some 10 us each, for
-%% what must come to other caches), and clearly more than before.
+%% Reported if there are clearly more than on one, and so many that they may cost a percent or more
+%% of the time (some 10 us each, to fill the caches of another core).
 migrations(One, #{~"migrations" := #{~"share" := Share, ~"per_s" := Rate}, ~"busy" := Busy},
            Alone) ->
     Before = case One of
@@ -204,8 +204,8 @@ migrations(One, #{~"migrations" := #{~"share" := Share, ~"per_s" := Rate}, ~"bus
 migrations(_, _, _) ->
     [].
 
-%% What the processor counts, where that has become worse. On nodes it counts for the first one, not
-%% for the same part of the program as before.
+%% The processor's counters that have become worse. Not on nodes: there they are of the first node,
+%% which runs another part of the program than a single node does.
 rates(#{~"counters" := A}, #{~"counters" := B}, {schedulers, _}) ->
     Alone = alone(schedulers),
     Shares = [io_lib:format("~ts ~ts %, and ~ts % ~ts",
@@ -238,7 +238,7 @@ factor(Name, Key, One, Many, From, Means) ->
             []
     end.
 
-%% States other than running code and sleeping whose share of the working time has grown.
+%% `msacc` states, other than running code and sleeping, whose share of the working time has grown.
 states(#{~"states" := A}, #{~"states" := B}, Alone) ->
     [io_lib:format("~ts takes ~ts % of the time that they worked, and ~ts % ~ts",
                    [named(State), percent(After), percent(Before), Alone])

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_release).
 -moduledoc """
-A built release, as `rebar3 release` makes it: what is in it, read from its files, and its
-applications started inside a virtual machine that measures (`start/1`, which calls OTP only).
+A built release, as `rebar3 release` makes it: reads what is in it, and starts its applications
+inside a virtual machine that measures (`start/1`, which calls OTP only).
 
 The virtual machine is that of the point: the release's own ERTS and its `vm.args` are not used.
-Applications that this OTP has itself come from it, because their native code may fit no other.
+Applications of OTP come from the running OTP, because their native code may fit no other.
 """.
 
 -export([read/1, call/3, hash/1, described/1, arguments/1]).
@@ -14,9 +14,9 @@ Applications that this OTP has itself come from it, because their native code ma
 -export_type([release/0]).
 
 -doc """
-`rel` is the file that lists the applications, `config` the file `sys.config`. `paths` are the
-folders of the code of all applications, `start` those that are loaded and then, but for the type
-`load`, started, in this order.
+`rel` is the file that lists the applications, `config` the file `sys.config`. `paths` are the code
+folders of the applications; `start` has the applications to load and, except those of the type
+`load`, to start, in this order.
 """.
 -type release() :: #{
     name := string(),
@@ -60,7 +60,7 @@ version(Dir) ->
                      file:format_error(Reason)]}
     end.
 
-%% Beside that of the release itself, rebar3 writes those of boot scripts that start nothing of it.
+%% The .rel file of the release. rebar3 also writes those of boot scripts that start nothing of it.
 applications(Of, Version) ->
     Known = [{File, Name, Apps}
              || File <- lists:sort(filelib:wildcard(filename:join(Of, "*.rel"))),
@@ -105,7 +105,7 @@ config(Of) ->
         {{ok, _}, _} -> {error, [File, " is not one list of applications"]}
     end.
 
-%% What is not in the folder of a release is in the OTP that it was made for.
+%% Applications that are not in the folder of a release come from OTP.
 paths(Apps, Dir) ->
     Ebins = [{App, filename:join([Dir, "lib", lists:concat([App, "-", Version]), "ebin"])}
              || {App, Version, _} <- Apps],
@@ -139,7 +139,7 @@ call(#{name := Name, paths := Paths}, Module, {Function, Arity}) ->
         {error, beam_lib, Reason} -> {error, beam_lib:format_error(Reason)}
     end.
 
--doc "A hash of what it brings: applications with their `priv`, their list, its configuration.".
+-doc "A hash of the release: its applications with their `priv`, its list, its configuration.".
 -spec hash(release()) -> binary().
 hash(#{paths := Paths, config := Config, rel := Rel}) ->
     Files = [{File, filename:join(Dir, File)}
@@ -158,7 +158,7 @@ described(#{name := Name, version := Version} = Release) ->
     #{name => unicode:characters_to_binary(Name), version => unicode:characters_to_binary(Version),
       hash => hash(Release)}.
 
--doc "What a virtual machine is started with, so that applications find their configuration.".
+-doc "Arguments of a virtual machine, so that applications find their configuration.".
 -spec arguments(release()) -> [string()].
 arguments(#{config := none}) -> [];
 arguments(#{config := File}) -> ["-config", filename:rootname(File)].
@@ -166,10 +166,10 @@ arguments(#{config := File}) -> ["-config", filename:rootname(File)].
 -doc "Puts the release's code on the path of this virtual machine, and starts its applications.".
 -spec start(release()) -> ok | {error, binary()}.
 start(#{paths := Paths, start := Apps}) ->
-    %% Those of the harness are loaded, so none of the same names can take their place.
+    %% The harness is loaded already, so no module of the release can take the place of its modules.
     Own = [Ebin || {App, Ebin} <- Paths, not is_otps(App)],
     ok = code:add_pathsa(lists:reverse(Own)),
-    %% As the boot script of a release does: all are loaded before the first one is started.
+    %% As in the boot script of a release, all are loaded before the first one is started.
     maybe
         ok ?= loaded(Apps),
         started([Started || {_, Type} = Started <- Apps, Type =/= load])

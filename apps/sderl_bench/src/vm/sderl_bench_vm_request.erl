@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_request).
 -moduledoc """
-What all commands of the VM laboratory have in common: the options that say which points are
-measured, how long and how well; and what follows from them for `m:sderl_bench_vm_run`.
+What `bench vm` and `bench tables` have in common: the options that say which points are measured,
+for how long and how precisely; and what follows from them for `m:sderl_bench_vm_run`.
 """.
 
--export([arguments/1, given/3, many/3, other/1, cores/1, measure/3, all/2]).
+-export([arguments/1, given/3, many/3, check/2, cores/1, measure/3, all/2]).
 -export_type([job/0, command/0, do/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, numbers/4, real/4]).
@@ -14,10 +14,10 @@ measured, how long and how well; and what follows from them for `m:sderl_bench_v
 -define(MOST_NODES, 100).
 %% Percent, where none are given.
 -define(WIDTH, "2").
-%% Numbers of points whose verdicts the help names as examples.
+%% Numbers of points that the help names as examples.
 -define(FEW, 4).
 -define(MANY, 44).
-%% Of a node at least.
+%% The least memory of a node.
 -define(NODE_MIB, 50).
 
 -doc "Something to measure. `modules` are those that its virtual machine runs.".
@@ -38,7 +38,7 @@ measured, how long and how well; and what follows from them for `m:sderl_bench_v
 -spec arguments(Out :: string()) -> [argparse:argument()].
 arguments(Out) ->
     [
-        given(cores, "N", "cores that the sizes are for (those of this machine)"),
+        given(cores, "N", "cores that the sizes of programs are for (those of this machine)"),
         given(schedulers, "LIST", "numbers of schedulers; 1 is always one of them (1, 2, 4 ... and "
                                   "the number of cores)"),
         given(flags, "FLAGS", "flags of the virtual machine for all points, as \"+sub true\""),
@@ -49,8 +49,8 @@ arguments(Out) ->
         option(out, "FILE", string, Out,
                "the file of results; one of the same settings is continued"),
         option(budget_min, "M", string, "10", "minutes that it may take"),
-        given(width, "PCT", "a point is done when its median is known so well, in percent to "
-                            "either side (" ++ ?WIDTH ++ ")"),
+        given(width, "PCT", "a point is done when the interval of its median is so narrow, in "
+                            "percent to either side (" ++ ?WIDTH ++ ")"),
         sderl_command:option(least, "N", integer, lists:flatten(io_lib:format(
             "virtual machines of each point at least (as many as a verdict of --compare needs with "
             "so many points: ~w for up to ~w of them, ~w for ~w)",
@@ -62,10 +62,10 @@ arguments(Out) ->
                "seconds after which a virtual machine does no more runs"),
         option(limit_s, "S", integer, 120, "seconds after which a virtual machine is killed"),
         given(seed, "N", "of the order of the points (from the clock)"),
-        given(show, "FILE", "measure nothing: the report of a file of results"),
+        given(show, "FILE", "measure nothing: show the report of a file of results"),
         #{name => compare, long => "-compare", nargs => 2, required => false,
           help => {"[--compare BEFORE AFTER]",
-                   ["measure nothing: what became slower; exit status 1 where anything did"]}},
+                   ["measure nothing: show what became slower; exit status 1 if anything did"]}},
         option(threshold, "PCT", string, "1", "with --compare, differences below count as none"),
         sderl_command:flag(strict, "with --compare, exit status 1 also for undecided points")
     ].
@@ -78,21 +78,23 @@ given(Name, Shape, Text) -> sderl_command:option(Name, Shape, string, Text).
 -spec many(atom(), Shape :: string(), Text :: unicode:chardata()) -> argparse:argument().
 many(Name, Shape, Text) -> (given(Name, Shape, Text))#{action => append}.
 
--doc "What a command does that measures nothing.".
--spec other(#{atom() => term()}) -> {ok, do()} | none | {error, sderl_command:text()}.
-other(#{show := _, compare := _}) ->
+-doc "What a command does. `Measure` gives that of a command that measures.".
+-spec check(Given, Measure :: fun((Given) -> Outcome)) -> Outcome when
+    Given :: #{atom() => term()},
+    Outcome :: {ok, do()} | {error, sderl_command:text()}.
+check(#{show := _, compare := _}, _) ->
     {error, "--show and --compare are two commands: leave one out"};
-other(#{show := File}) ->
+check(#{show := File}, _) ->
     {ok, {show, File}};
-other(#{compare := [Before, After], threshold := Text, strict := Strict}) ->
+check(#{compare := [Before, After], threshold := Text, strict := Strict}, _) ->
     case real("--threshold", Text, 0, 50) of
         {ok, Percent} -> {ok, {compare, Before, After, Percent / 100, Strict}};
         Error -> Error
     end;
-other(#{strict := true}) ->
+check(#{strict := true}, _) ->
     {error, "--strict is for --compare"};
-other(_) ->
-    none.
+check(Given, Measure) ->
+    Measure(Given).
 
 -doc """
 What to measure: `Jobs` on all points, each beside the control. `Options` are those of the command
@@ -178,7 +180,7 @@ have_memory(Nodes, #{memory_mib := Memory})
 have_memory(_, _) ->
     ok.
 
--doc "What a function makes of each text, or the first error.".
+-doc "Applies a function to each text: all values, or the first error.".
 -spec all(fun((Text) -> {ok, Value} | {error, Why}), [Text]) -> {ok, [Value]} | {error, Why}.
 all(Fun, Texts) -> all(Fun, Texts, []).
 
@@ -189,7 +191,8 @@ all(Fun, [Text | Texts], Done) ->
         Error -> Error
     end.
 
-%% The OTP that runs this has no name where it is the only one: so results of two can be compared.
+%% The OTP that runs this has no name if it is the only one, so that results of two OTPs have the
+%% same points and can be compared.
 otps([]) ->
     {ok, [""], [{"", own}]};
 otps(Texts) ->
@@ -237,7 +240,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
     Control = #{name => <<"control">>, control => true,
                 job => {program, sderl_bench_vm_spin, Spin},
                 points => sderl_bench_vm_matrix:ends(Points)},
-    %% A verdict of --compare is about each point of each program.
+    %% --compare gives a verdict on each point of each program.
     Least = maps:get(least, Options, sderl_bench_vm_plan:least(length(Jobs) * length(Points))),
     Limits = (maps:with([rounds, runs, release, race], Options))#{least => Least},
     Modules = lists:usort([sderl_bench_vm_spin
@@ -277,7 +280,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
 of_release(#{release := Release}) -> #{release => sderl_bench_vm_release:described(Release)};
 of_release(#{}) -> #{}.
 
-%% A program in the file: with its operations only where it tells of them.
+%% A program in the file; with its operations if they are known before it runs.
 named(#{name := Name, settings := Settings} = Job) ->
     Named = #{name => Name, control => false, settings => Settings},
     case Job of
@@ -285,7 +288,7 @@ named(#{name := Name, settings := Settings} = Job) ->
         #{} -> Named
     end.
 
-%% Results of a program before and after it was changed are not those of one program.
+%% The versions of the code: a program that was changed is another program.
 code(Modules) ->
     #{Module => binary:encode_hex(Module:module_info(md5), lowercase) || Module <- Modules}.
 

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_run).
 -moduledoc """
-Measures what `bin/sderl bench vm` asks for: checks that each kind of virtual machine starts, finds
-how often each program is repeated in a run, and then goes through the rounds of
-`m:sderl_bench_vm_plan` until all points are known well enough or the time is over. Whatever is
-known is in the file at once.
+Runs the measurements of `bin/sderl bench vm`: checks that each kind of virtual machine starts,
+finds how often each program is repeated in a run, and then goes through the rounds of
+`m:sderl_bench_vm_plan` until all points are known well enough or the time is over. Each result is
+written to the file at once.
 """.
 
 -export([measure/1]).
@@ -42,13 +42,13 @@ known is in the file at once.
 -doc "Why it ended: all is known well enough, the rounds or the time are over.".
 -type ended() :: narrow | rounds | budget.
 
-%% More runs are not warm-up: it is said that the program does not become steady.
+%% After so many runs the warm-up ends, and the report says that the program is not steady.
 -define(WARM_MOST, 8).
-%% How many times the wanted time a run may take on the most nodes.
+%% On the most nodes a run may take so many times as long as wanted.
 -define(SLOWER, 2).
 
 -doc """
-Measures, and goes on with what is in the file. What failed is a line of the file, too. The error is
+Measures, and continues the results in the file. A failure is a line of the file, too. The error is
 a text.
 """.
 -spec measure(options()) ->
@@ -57,7 +57,7 @@ a text.
 measure(#{out := Out, header := Header} = Options) ->
     maybe
         {ok, Store, Stored, Lines} ?= sderl_bench_vm_store:open(Out, Header),
-        %% The order is that of the first command.
+        %% The order of the rounds is that of the first command.
         #{~"seed" := Seed} = Stored,
         Result = try
             with_starter(Store, Lines, Options#{seed := Seed})
@@ -103,13 +103,14 @@ probed(#{options := #{programs := Programs}} = Context, Lines) ->
     LeftOut = maps:from_list(sderl_bench_vm_summary:left_out(Lines)),
     Known = #{Name => Facts
               || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
-    %% What was not possible may be so by now.
+    %% Points that were not possible may be possible by now.
     Left = to_probe(Points, maps:without(maps:keys(LeftOut), Done)),
     Ended = probe(Left, length(Left), Context#{probed => Done}, Known, LeftOut),
     sderl_progress:done(),
     Ended.
 
-%% Of each OTP always one, because it may be another one by now than it was for what is known.
+%% One point of each OTP is always probed, because the OTP may have changed since the file was
+%% begun.
 to_probe(Points, Done) ->
     Firsts = [hd(Of) || _ := Of <- maps:groups_from_list(fun(#{otp := Otp}) -> Otp end, Points)],
     [Point || Point <- Points,
@@ -156,7 +157,7 @@ kept(Point, Line, Context, LeftOut) ->
         Error -> Error
     end.
 
-%% Without the points whose virtual machine does in silence something else than what was asked for.
+%% Without the points whose virtual machine silently does something else than its flags ask for.
 possible(#{options := #{programs := Programs} = Options} = Context, LeftOut) ->
     Left = [Program#{points := [Point || Point <- Points, not is_map_key(id(Point), LeftOut)]}
             || #{control := false, points := Points} = Program <- Programs],
@@ -173,7 +174,7 @@ possible(#{options := #{programs := Programs} = Options} = Context, LeftOut) ->
 facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter, options := Options}) ->
     case sderl_bench_vm_start:run(Starter, Point, order(false, Options, #{do => probe})) of
         {ok, #{schedulers := N} = Facts} ->
-            %% Those of the point are not those of the OTP.
+            %% Facts that depend on the point are not facts of the OTP.
             {ok, unicode:characters_to_binary(Otp),
              plain(maps:without([dirty_cpu, dirty_cpu_online, bind_type, bindings], Facts)),
              sderl_bench_vm_matrix:ignored(Point, Facts)};
@@ -184,7 +185,7 @@ facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter, options := O
                      Text]}
     end.
 
-%% As they are when they come from the file.
+%% In the form that they have when they are read from the file.
 plain(Facts) ->
     #{atom_to_binary(Key) => case Value of
         [_ | _] -> unicode:characters_to_binary(Value);
@@ -211,8 +212,8 @@ label(Point) ->
 
 %% ---------------------------------------------------------------- how often in a run
 
-%% On one scheduler, where a run takes longest, of the first series. On several nodes a run may take
-%% a hundred times as long, so there it is looked at, too.
+%% Repetitions are found on one scheduler of the first series, where a run takes longest. On several
+%% nodes a run may take a hundred times as long, so that is measured, too.
 calibrated(#{options := #{programs := Programs}} = Context, Lines) ->
     Known = #{Name => Count || #{~"kind" := ~"calibrated", ~"program" := Name,
                                  ~"repetitions" := Count} <- Lines},
@@ -244,7 +245,7 @@ calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]
             end
     end.
 
-%% That it fails there is told when it is measured. (Atoms are more than all numbers.)
+%% A failure here will be reported when the point is measured. (Atoms are above all numbers.)
 on_nodes(Starter, #{nodes := Nodes} = Point, #{run_ns := RunNs} = Order) when Nodes > 1 ->
     case sderl_bench_vm_start:run(Starter, Point, Order#{run_ns := ?SLOWER * RunNs}) of
         {ok, #{repetitions := Count}} -> Count;
@@ -258,7 +259,7 @@ failure(Name, Point, Text) ->
         kind => failed, program => Name, reason => unicode:characters_to_binary(Text)
     }.
 
-%% As `sderl_bench_vm_summary` has it of a line.
+%% The same key as `of_line/1` has.
 id(Point) ->
     #{flags := Flags, otp := Otp} = sderl_bench_vm_matrix:fields(Point),
     {sderl_bench_vm_size:of_point(Point), {Flags, Otp}}.
@@ -303,7 +304,7 @@ rounds(_, [], _, _, _) ->
     {ok, narrow};
 rounds(#{options := #{rounds := Last} = Options} = Context, Works, Repetitions, Round, Seen)
   when Round > Last ->
-    %% In a race points wait for others, and have missed the first rounds then.
+    %% In a race points wait for others, and so may have missed the first rounds.
     Missed = [Earlier || #{race := true} <- [Options], Earlier <- lists:seq(1, Last),
                          sderl_bench_vm_plan:round(Works, Earlier, Seen, Options) =/= []],
     case Missed of
@@ -313,7 +314,7 @@ rounds(#{options := #{rounds := Last} = Options} = Context, Works, Repetitions, 
 rounds(#{options := Options} = Context, Works, Repetitions, Round, Seen) ->
     case sderl_bench_vm_plan:round(Works, Round, Seen, Options) of
         [] ->
-            %% This round has nothing to add; one after it may, where this one was interrupted.
+            %% Nothing is left of this round; a later round may be incomplete after an interruption.
             case open_ended(Works, Seen, Options) of
                 false -> {ok, narrow};
                 true -> rounds(Context, Works, Repetitions, Round + 1, Seen)
@@ -382,7 +383,7 @@ one(#{name := Name, control := Control, point := Point, job := Job}, Count,
             end
     end.
 
-%% The control is the same whatever is measured.
+%% The control does not run in the release.
 order(true, _, Order) -> Order#{result => ""};
 order(false, Options, Order) -> maps:merge(Order#{result => ""}, maps:with([release], Options)).
 
@@ -391,7 +392,7 @@ stages(Runs) ->
     #{Name => [Ns || #{stages := Of} <- Runs, {Stage, Ns} <- Of, Stage =:= Name]
       || #{stages := Stages} <- [hd(Runs)], {Name, _} <- Stages}.
 
-%% Of runs that differ, all together: that is like no other virtual machine's.
+%% If the runs differ, a hash of all their hashes, which no other virtual machine has.
 agreed([#{hash := Hash} | _] = Runs) ->
     case lists:usort([Other || #{hash := Other} <- Runs]) of
         [Hash] -> Hash;

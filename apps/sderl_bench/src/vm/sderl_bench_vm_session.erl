@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_session).
 -moduledoc """
-What a command of the VM laboratory does: it measures, shows a file of results or compares two, and
-writes the rows of JSON that are asked for.
+Runs a command of `bench vm` or `bench tables`: measures, shows a file of results or compares two,
+and writes the rows of JSON that are asked for.
 """.
 
 -export([run/3]).
@@ -15,7 +15,7 @@ writes the rows of JSON that are asked for.
     rows := fun((sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}])
 }.
 
--doc "An error is a text: it says what failed, also where everything else was measured.".
+-doc "The error is a text that says what failed; everything else is measured all the same.".
 -spec run(sderl_bench_vm_request:do(), view(), sderl_bench_output:output()) ->
     ok | {error, sderl_command:text()}.
 run({show, File}, View, Output) ->
@@ -74,7 +74,7 @@ written([], _, _, _) ->
     ok;
 written([{Params, Metrics} | Rows], Header, #{name := Name} = View, Output) ->
     Now = sderl_bench_output:result(Name, Params, Metrics, maps:get(~"started", Header, ~"")),
-    %% The file may be of another machine than the one that reads it.
+    %% The results may be of another machine than this one.
     Machine = maps:get(~"machine", Header, #{}),
     Result = Now#{machine := #{
         cores => maps:get(~"cores", Machine, 1),

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_set).
 -moduledoc """
-Settings of programs that the user changes: `--set big.processes=800`. A value is of the kind that
-the program's own one has: a whole number of at least 1 (or of at least 0 where the program has 0),
-a number, `true` or `false`, a word, or else an Erlang term. Pure.
+Settings of programs that the user changes: `--set big.processes=800`. A value must be of the same
+kind as the program's own: a whole number of at least 1 (at least 0 if the program has 0), a number,
+`true` or `false`, a word, or else an Erlang term. Pure.
 """.
 
 -export([all/1, others/2, applied/3, unused/2]).
@@ -36,7 +36,7 @@ change(Text) ->
         _ -> {error, ["--set ", Text, ": ", ?FORM]}
     end.
 
--doc "Those of some texts that change other settings than the second ones.".
+-doc "The texts that change other settings than those of `Than`.".
 -spec others([string()], [string()]) -> [string()].
 others(Texts, Than) ->
     Changed = [setting(Text) || Text <- Than],

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_size).
 -moduledoc """
-How much a point has of what is varied: schedulers of one virtual machine, or nodes that have so
-many schedulers each. Pure.
+The size of a point: the schedulers of one virtual machine, or nodes with the same number of
+schedulers each. Pure.
 """.
 
 -export([of_point/1, of_line/1, fields/1, axis/1, number/1, schedulers/1, text/1]).
@@ -24,7 +24,7 @@ of_point(#{schedulers := Schedulers}) -> {schedulers, Schedulers}.
 of_line(#{~"schedulers" := Schedulers, ~"nodes" := Nodes}) -> {nodes, Nodes, Schedulers};
 of_line(#{~"schedulers" := Schedulers}) -> {schedulers, Schedulers}.
 
--doc "A size as it is in such a line: without `nodes` where the virtual machine is no node.".
+-doc "The fields of a size in such a line; no `nodes` if the virtual machine is not a node.".
 -spec fields(size()) -> #{schedulers := pos_integer(), nodes => pos_integer()}.
 fields({schedulers, Schedulers}) -> #{schedulers => Schedulers};
 fields({nodes, Nodes, Schedulers}) -> #{schedulers => Schedulers, nodes => Nodes}.
@@ -34,7 +34,7 @@ fields({nodes, Nodes, Schedulers}) -> #{schedulers => Schedulers, nodes => Nodes
 axis({schedulers, _}) -> schedulers;
 axis({nodes, _, _}) -> nodes.
 
--doc "How many there are of what is varied.".
+-doc "The number of schedulers, or of nodes.".
 -spec number(size()) -> pos_integer().
 number({schedulers, Schedulers}) -> Schedulers;
 number({nodes, Nodes, _}) -> Nodes.

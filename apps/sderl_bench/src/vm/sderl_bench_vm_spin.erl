@@ -2,11 +2,11 @@
 -module(sderl_bench_vm_spin).
 -moduledoc """
 The control: processes that compute and share nothing, four for each core. The scatter of its times
-is the noise of the machine, and its speedup is what the machine gives to a perfect program.
+is the noise of the machine, and its speedup is that of a perfect program on this machine.
 
-On several nodes, between which no process moves, each has as many processes, and all processes have
-as many of its units: with three nodes, 16 processes of which one node has 6 could not be three
-times as fast.
+On several nodes each node has the same number of processes, and each process the same number of
+units, because processes do not move between nodes: 16 processes on three nodes, of which one has 6,
+could not be three times as fast.
 """.
 
 -behaviour(sderl_bench_vm_program).

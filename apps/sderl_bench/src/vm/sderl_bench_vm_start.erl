@@ -1,27 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_start).
 -moduledoc """
-Starts virtual machines that measure, one at a time, and says in words what became of those that
-gave no result.
+Starts virtual machines that measure, one at a time, and says in words why one gave no result.
 
-A program runs in a virtual machine with the flags of its point and the defaults of the virtual
-machine for all others. It is no node, unless the point has a number of nodes: then it is the first
-of them, and starts the others (`m:sderl_bench_vm_nodes`). What it prints is kept for the message of
-a failure, the end of it only.
+A program runs in a virtual machine with the flags of its point and the defaults for all others. The
+virtual machine is not a node, unless the point has a number of nodes: then it is the first of them,
+and starts the others (`m:sderl_bench_vm_nodes`). The end of its output is kept for the message of a
+failure.
 """.
 
 -export([open/2, close/1, run/3, harness/0]).
 -export([remove_after/2]).
 -export_type([starter/0, otp/0]).
 
--doc "`erl` is the program, `dirs` have the modules that its virtual machines run.".
+-doc "`erl` is the program, `dirs` are the folders of the modules for its virtual machines.".
 -type otp() :: #{erl := file:filename(), dirs := [file:filename()]}.
 
 -doc "`limit_ms` is for one virtual machine.".
 -opaque starter() :: #{dir := file:filename(), otps := #{Name :: string() => otp()},
                        limit_ms := pos_integer()}.
 
-%% Of what a program prints, kept and shown.
+%% Characters of a program's output that are kept, and that are shown.
 -define(LAST, 65_536).
 -define(SHOWN, 400).
 -define(COMPILE_MS, 120_000).
@@ -29,16 +28,15 @@ a failure, the end of it only.
 -define(OLDEST, 27).
 
 -doc """
-What is needed to start virtual machines: a folder for what they are told and answer, and for each
-OTP the modules. `{Name, own}` is the OTP that runs this, `{Name, Erl}` another one, which compiles
-the modules that it needs from their sources. To be closed.
+Prepares to start virtual machines: a folder for their orders and results, and for each OTP the
+modules. `{Name, own}` is the OTP that runs this, `{Name, Erl}` another one, which compiles the
+modules that it needs from their sources. To be closed.
 """.
 -spec open([{Name :: string(), own | file:filename()}],
            #{modules := [module()], limit_ms := pos_integer(), _ => _}) ->
     {ok, starter()} | {error, unicode:chardata()}.
 open(Otps, #{modules := Modules, limit_ms := Limit}) ->
-    %% A folder of its own, which is made or is not, and which nobody else can read: it is the home
-    %% of nodes, with their cookie.
+    %% A new folder that nobody else can read: it is the home of nodes, with their cookie.
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
                         lists:concat(["sderl_vm_", os:getpid(), "_", binary_to_list(
                             binary:encode_hex(rand:bytes(16), lowercase))])),
@@ -64,7 +62,7 @@ harness() ->
      sderl_bench_vm_migrations, sderl_bench_vm_nodes, sderl_bench_vm_epmd, sderl_bench_vm_release,
      sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
 
-%% Also when the process that opened it is killed.
+%% Removes the folder also if the process that opened it is killed.
 remove_with(Dir) ->
     Pid = proc_lib:spawn(?MODULE, remove_after, [self(), Dir]),
     receive
@@ -114,7 +112,7 @@ prepared([{Name, Erl} | Otps], Modules, Dir, Prepared) ->
             Error
     end.
 
-%% An OTP that does not say which one it is fails to compile, with its own words.
+%% An OTP that does not report its release will fail to compile, with a message of its own.
 not_too_old(Name, Erl) ->
     Args = ["-noinput", "-boot", "start_clean", "-eval",
             "io:put_chars(erlang:system_info(otp_release)), erlang:halt()."],
@@ -164,7 +162,7 @@ compiled(Name, Erl, Modules, Into) ->
                                   [Name, Module])}
     end.
 
-%% Beside the file that a link leads to: beside the link there may be the compiler of another OTP.
+%% The erlc beside the target of a link: beside the link there may be that of another OTP.
 erlc(Erl) ->
     Found = [Erlc || Dir <- [filename:dirname(behind(Erl, 20)), filename:dirname(Erl)],
                      Erlc <- [filename:join(Dir, "erlc")],
@@ -180,7 +178,7 @@ behind(File, Links) ->
 
 -doc """
 Starts the virtual machine of a point, which follows an order. An error is a text that says what
-became of it, without the point.
+happened, without the point.
 """.
 -spec run(starter(), sderl_bench_vm_matrix:point(), sderl_bench_vm_child:order()) ->
     {ok, #{atom() => term()}} | {error, unicode:chardata()}.
@@ -205,8 +203,8 @@ run(#{dir := Dir, otps := Otps, limit_ms := Limit}, #{otp := Name} = Point, Orde
             {error, ["cannot write ", File, ": ", file:format_error(Reason)]}
     end.
 
-%% The first node, and what it needs to start the others. It makes a cookie in its home, which no
-%% list of processes shows, and all others read it there. (Else it could be the user's.)
+%% The first node, and what it needs to start the others. It makes a cookie in its home, where the
+%% others read it: no argument shows it, and it is not the user's.
 as_node(#{nodes := Count}, Dir, Erl, Common) ->
     {sderl_bench_vm_epmd:arguments(sderl_bench_vm_nodes:name(1), Dir),
      [{"HOME", Dir}, {"XDG_CONFIG_HOME", Dir}],
@@ -223,7 +221,7 @@ outcome({ok, Binary}, Ended, _) ->
     case {binary_to_term(Binary), Ended} of
         {{ok, Result}, _} -> {ok, Result};
         {{error, Text}, _} -> {error, ["the program crashed: ", Text]};
-        %% What the nodes themselves said of it.
+        %% With the output of the nodes.
         {{not_ready, Text}, {ok, _, <<_, _/binary>> = Said}} -> {error, [Text, shown(Said)]};
         {{not_ready, Text}, _} -> {error, Text}
     end;
@@ -264,7 +262,7 @@ visible($\n) -> $\n;
 visible(Char) when Char < $\s; Char >= 16#7f, Char < 16#a0 -> $?;
 visible(Char) -> Char.
 
-%% Where this OTP is must not be told to another one. A crash leaves no dump.
+%% Without the variables that point to this OTP, for another one. A crash leaves no dump.
 clean_env() ->
     [{"ERL_CRASH_DUMP", "/dev/null"}, {"ERL_CRASH_DUMP_SECONDS", "0"}
      | [{Name, false} || Name <- ["ROOTDIR", "ERL_ROOTDIR", "BINDIR", "EMU", "PROGNAME",

@@ -1,13 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_store).
 -moduledoc """
-The results of `bin/sderl bench vm` in one file that only grows: a first line that says what is
-measured and on which machine, then a line of JSON for each thing that is known, as soon as it is.
+The results of `bin/sderl bench vm` in one file that only grows: the first line says what is
+measured and on which machine; then each result is a line of JSON, written as soon as it is known.
 
-Whatever ends the command (a kill, a full disk), all whole lines stay, and the same command goes on
-after them. The start of a line that did not become whole is cut off then. While a command writes a
-file, a lock beside it keeps another command from it; one that was left by a command that is gone
-does not.
+However the command ends (a kill, a full disk), all complete lines stay, and the same command
+continues after them. An incomplete last line is cut off then. While a command writes a file, a lock
+beside it keeps other commands away; a lock whose command has ended does not.
 """.
 
 -export([open/2, append/2, close/1, read/1, is_storable/1]).
@@ -17,19 +16,18 @@ does not.
 -opaque store() :: {file:filename(), file:io_device(), sderl_mon_folder_lock:lock()}.
 
 -doc """
-`settings` is what the command asks for: results of other settings are not mixed with these, nor are
-those of another machine.
+The first line. `settings` is what the command asks for: results of other settings, or of another
+machine, are not mixed with these.
 """.
 -type header() :: #{binary() => term()}.
 
--doc "As JSON gives it; `kind` says which.".
+-doc "A line as decoded JSON; `kind` says which.".
 -type line() :: #{binary() => term()}.
 
 -define(VERSION, 1).
 
 -doc """
-A new file, or one that begins with the same settings on the same machine: then its header and lines
-are given.
+Opens a new file, or one with the same settings and machine; gives its header and lines.
 """.
 -spec open(file:filename(), #{settings := term(), machine := term(), atom() => term()}) ->
     {ok, store(), header(), [line()]} | {error, unicode:chardata()}.
@@ -46,7 +44,7 @@ open(File, Header) ->
         end
     end.
 
-%% Asked before it is taken, so that the message is about this file.
+%% The holder is looked up first, so that the message is about this file.
 locked(File) ->
     Name = unicode:characters_to_binary([File, ".lock"]),
     case sderl_mon_folder_lock:holder(Name) of
@@ -100,14 +98,14 @@ begin_file(File, Header) ->
             {error, cannot("write", File, Reason)}
     end.
 
-%% A command that was refused before it measured anything has left a header.
+%% The header may be of a command that ended before it measured anything.
 again(File, Header) ->
     case file:delete(File) of
         ok -> begin_file(File, Header);
         {error, Reason} -> {error, cannot("write", File, Reason)}
     end.
 
-%% A last line without its end was never whole.
+%% A last line without its end is incomplete.
 go_on(File, Header, Lines) ->
     maybe
         {ok, Content} ?= file:read_file(File),
@@ -132,7 +130,7 @@ whole(Content) ->
         Ends -> element(1, lists:last(Ends)) + 1
     end.
 
--doc "One more line. It is on its way to the disk when this returns.".
+-doc "Appends a line, which is written when this returns.".
 -spec append(store(), map()) -> ok | {error, unicode:chardata()}.
 append({File, Device, _}, Line) -> write(File, Device, Line).
 
@@ -166,7 +164,7 @@ read(File) ->
 
 lines(Content) -> binary:split(Content, ~"\n", [global, trim]).
 
-%% It may be anything, and is not overwritten.
+%% A file without a complete line may be anything, so it is not overwritten.
 parsed(File, []) ->
     {error, [File, " has no whole line: it has no results, or its first line was cut off; remove "
                    "it, or name another file"]};
@@ -203,7 +201,7 @@ is_storable(Term) ->
 
 through_json(Term) -> json:decode(iolist_to_binary(json:encode(plain(Term)))).
 
-%% Nobody needs the tenth digit.
+%% Six decimals are enough.
 plain(Map) when is_map(Map) -> #{Key => plain(Value) || Key := Value <- Map};
 plain(List) when is_list(List) -> [plain(Element) || Element <- List];
 plain(Float) when is_float(Float), abs(Float) >= 1000 -> round(Float);

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_summary).
 -moduledoc """
-What the lines of a file of results say, as numbers. Pure: whoever reads the file comes to the same.
+Computes the results from the lines of a file. Pure: the same file gives the same results.
 
-The unit is a virtual machine: its time is the median of its runs, and a point's time that of its
-virtual machines. Runs of one virtual machine resemble one another more than those of two, so more
-runs in each do not make an interval narrower.
+The unit is a virtual machine: its time is the median of its runs, and a point's time is the median
+of its virtual machines. Runs of one virtual machine resemble one another more than those of two, so
+more runs in each do not make an interval narrower.
 """.
 
 -export([of_lines/2, samples/1, left_out/1, possible/1, key/1, efficiency/1]).
@@ -17,8 +17,9 @@ runs in each do not make an interval narrower.
 -doc """
 `size` is the number of schedulers, or of nodes with so many `schedulers` each. Times are in
 nanoseconds, intervals of level 95 %. `speedup` is against the least size, one scheduler or one
-node; `against`: how many times as long as the first series takes on the same size; `why`: medians
-of what `m:sderl_bench_vm_why` saw; `unwarm`: in how many virtual machines the warm-up did not end.
+node; `against`: the time divided by that of the first series on the same size; `why`: medians of
+what `m:sderl_bench_vm_why` measured; `unwarm`: in how many virtual machines the warm-up did not
+end.
 """.
 -type row() :: #{
     size := sderl_bench_vm_size:size(),
@@ -83,7 +84,7 @@ best program was asked for (`m:sderl_bench_vm_race`).
 -spec of_lines(sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]) -> summary().
 of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, All) ->
     Lines = possible(All),
-    %% In the order of the rounds, also where a failure was made good later.
+    %% In the order of the rounds, also if a failed one was repeated later.
     Vms = lists:sort(fun(#{~"round" := A}, #{~"round" := B}) -> A =< B end,
                      [Line || #{~"kind" := ~"vm"} = Line <- Lines]),
     Cores = maps:get(~"cores", Machine, 1),
@@ -96,7 +97,7 @@ of_lines(#{~"machine" := Machine, ~"settings" := Settings} = Header, All) ->
                   || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
         left_out => maps:get(~"left_out", Header, []) ++
             [Reason || {_, Reason} <- left_out(Lines)],
-        %% Files from before it was told have no race, or left somebody out of one.
+        %% Older files do not say whether there was a race.
         race => maps:get(~"race", Header, true),
         vms => length(Vms),
         rounds => lists:max([0 | [Round || #{~"round" := Round} <- Vms]])
@@ -119,7 +120,7 @@ samples(Lines) ->
     ).
 
 -doc """
-Points whose virtual machine does not do what is asked for, by the latest look at it, each with the
+Points whose virtual machine does not do what is asked for, by the latest probe, each with the
 reason.
 """.
 -spec left_out([sderl_bench_vm_store:line()]) ->
@@ -148,7 +149,7 @@ possible(Lines) ->
              not lists:member(Kind, [~"vm", ~"failed"])
                  orelse not is_map_key(looked_at(Line), Out)].
 
--doc "The speedup of a row as a share of what as many could give, with its interval.".
+-doc "The speedup of a row divided by its size, with its interval.".
 -spec efficiency(row()) -> sderl_bench_sample:interval() | undefined.
 efficiency(#{speedup := undefined}) ->
     undefined;
@@ -156,11 +157,11 @@ efficiency(#{size := Size, speedup := Speedup}) ->
     N = sderl_bench_vm_size:number(Size),
     #{Key => case End of undefined -> undefined; _ -> End / N end || Key := End <- Speedup}.
 
--doc "Which series a line belongs to.".
+-doc "The series of a line.".
 -spec key(sderl_bench_vm_store:line()) -> key().
 key(#{~"flags" := Flags, ~"otp" := Otp}) -> {Flags, Otp}.
 
-%% Above 0: a clock that stood still says "less than this".
+%% Above 0, also if the clock did not advance.
 time(#{~"runs" := Runs}) -> max(0.1, float(sderl_table:median(Runs))).
 
 program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
@@ -185,8 +186,7 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
 operations(Told) ->
     case [Of || #{~"operations" := Of} <- Told] of
         [#{~"count" := Count, ~"unit" := Unit} = Of | _] ->
-            %% Files from before it was told whether reductions are those of the stages do not show
-            %% them.
+            %% Older files do not say whether the reductions are those of the stages.
             #{count => Count, unit => Unit, reductions => maps:get(~"reductions", Of, false)};
         [] ->
             none
@@ -230,7 +230,7 @@ stages(Lines) ->
     [{Name, sderl_table:median([Value || #{Name := Values} <- Maps, Value <- Values])}
      || Name <- lists:usort(lists:append([maps:keys(Map) || Map <- Maps]))].
 
-%% Of numbers the median, of lists and maps that of each place.
+%% The median of numbers; of lists and maps that of each element.
 medians([]) -> #{};
 medians(Maps) ->
     #{Key => middle([Value || #{Key := Value} <- Maps]) || Key := _ <- hd(Maps)}.
@@ -263,7 +263,7 @@ laws(true, Times) ->
 laws(false, _) ->
     #{amdahl => undefined, serial => undefined, usl => undefined, peak => undefined}.
 
-%% Drawing again from few values finds no others, so it would give an interval that is too narrow.
+%% Resampling few values would give an interval that is too narrow.
 resampled(undefined, _, _) -> undefined;
 resampled(_, Times, Fun) ->
     case lists:all(fun({_, Values}) -> length(Values) >= sderl_bench_vm_plan:least() end, Times) of
@@ -271,7 +271,7 @@ resampled(_, Times, Fun) ->
         false -> undefined
     end.
 
-%% The first series is what the others are compared with.
+%% The other series are compared with the first.
 against([#{rows := First} = Series | Others]) ->
     [Series | [compared(First, Other) || Other <- Others]];
 against([]) ->
@@ -293,7 +293,7 @@ outputs(Lines) ->
               || Hash := [Line | _] = Same <- Counts],
     lists:sort(fun({_, _, A}, {_, _, B}) -> A >= B end, Listed).
 
-%% Failures that were not measured later: a command that goes on tries the same round again.
+%% Failures that were not made good later: a continued command tries the same round again.
 lasting(Lines) ->
     {Failed, _} = lists:foldr(
         fun

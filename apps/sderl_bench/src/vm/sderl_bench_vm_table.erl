@@ -3,9 +3,9 @@
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
 -export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, percent/1, interval/2, bar/3,
-         control/2, reasons/2, why/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
+         reasons/2, why/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
 
-%% The program that is nothing but the harness.
+%% The program that has only the time of the harness.
 -define(EMPTY, ~"empty").
 %% The width of a curve.
 -define(BAR, 20).
@@ -15,7 +15,7 @@
 text(#{programs := Programs} = Summary) ->
     [heading(Summary), [program(Program, Programs) || Program <- Programs], overhead(Programs)].
 
--doc "What was measured on which machine, and what makes the figures hard to read.".
+-doc "What was measured on which machine, and notes for the reader of the figures.".
 -spec heading(sderl_bench_vm_summary:summary()) -> unicode:chardata().
 heading(#{vms := Vms, rounds := Rounds} = Summary) ->
     [
@@ -40,7 +40,7 @@ otp(Name, Facts) ->
                   [Get(~"otp"), [[" as ", Name] || Name =/= ~""], Get(~"emulator"), Get(~"libc"),
                    Get(~"compiler")]).
 
--doc "What makes the figures hard to read.".
+-doc "Notes for the reader of the figures.".
 -spec notes(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
 notes(#{machine := Machine, programs := Programs, otps := Otps, left_out := LeftOut}) ->
     Most = lists:max([1 | [sderl_bench_vm_size:schedulers(Size)
@@ -53,7 +53,7 @@ notes(#{machine := Machine, programs := Programs, otps := Otps, left_out := Left
         sderl_bench_vm_host:notes(Known, Most) ++ uncounted(Programs) ++
         builds(maps:values(Otps)) ++ noise(Programs) ++ taken(Programs).
 
-%% Where there are counters, but perf could not read them: in its words, and so the system's.
+%% The message of perf, if there are counters that it could not read.
 uncounted(Programs) ->
     Said = lists:usort([Refused || #{series := Series} <- Programs, #{rows := Rows} <- Series,
                                    #{why := #{~"counters_refused" := Refused}} <- Rows]),
@@ -67,7 +67,7 @@ builds(Facts) ->
                         {~"emulator", "one has a JIT and one has not"}],
         length(lists:usort([maps:get(Key, Of, none) || Of <- Facts])) > 1].
 
-%% A control that scatters: nothing of this size can be seen.
+%% Differences smaller than the scatter of the control cannot be seen.
 noise(Programs) ->
     [io_lib:format("the machine is noisy: the control on ~ts scatters by ~ts %, so smaller "
                    "differences are hard to see",
@@ -75,7 +75,7 @@ noise(Programs) ->
      || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
         #{size := Size, scatter := Scatter} <- Rows, is_float(Scatter), Scatter > 0.03].
 
-%% Schedulers at work that got no processor: the control does nothing else than compute.
+%% The control only computes, so its schedulers would get all of the processor time they work for.
 taken(Programs) ->
     [io_lib:format("other programs use this machine: the control's schedulers on ~ts got ~ts % of "
                    "the processor time that they worked for",
@@ -94,7 +94,7 @@ program(#{name := Name, settings := Settings, series := Series} = Program, Progr
         [[Line, "\n"] || Line <- wrong(Program)]
     ].
 
--doc "The settings of a program behind its name.".
+-doc "The settings of a program, as text to follow its name.".
 -spec settings(#{binary() => term()}) -> unicode:chardata().
 settings(Settings) when map_size(Settings) =:= 0 -> "";
 settings(Settings) ->
@@ -153,7 +153,7 @@ percent(undefined) -> "-";
 percent(Share) when abs(Share) < 5.0e-6 -> "0";
 percent(Share) -> sderl_table:number(100 * Share).
 
--doc "A speedup on the size N, from the left, so that several are a curve.".
+-doc "A speedup on the size N as a bar, so that several are a curve.".
 -spec bar(N :: pos_integer(), sderl_bench_sample:interval() | undefined, Most :: pos_integer()) ->
     unicode:chardata().
 bar(_, undefined, _) -> lists:duplicate(?BAR, $\s);
@@ -172,14 +172,14 @@ interval(Show, #{value := Value, low := Same, high := Same}) when Same == Value 
 interval(Show, #{value := Value, low := Low, high := High}) ->
     [Show(Value), " (", Show(Low), "..", Show(High), ")"].
 
--doc "A time as people read it.".
+-doc "A time with its unit.".
 -spec ns(number()) -> unicode:chardata().
 ns(Ns) when Ns >= 1.0e9 -> [sderl_table:number(Ns / 1.0e9), " s"];
 ns(Ns) when Ns >= 1.0e6 -> [sderl_table:number(Ns / 1.0e6), " ms"];
 ns(Ns) when Ns >= 1.0e3 -> [sderl_table:number(Ns / 1.0e3), " us"];
 ns(Ns) -> [sderl_table:number(Ns), " ns"].
 
-%% What one of the operations takes, on each size.
+%% The time of one operation, on each size.
 operation(none, _) -> [];
 operation(#{count := Count, unit := Unit} = Operations, Rows) ->
     [[io_lib:format("one ~ts of ~w: ", [Unit, Count]),
@@ -190,7 +190,7 @@ operation(#{count := Count, unit := Unit} = Operations, Rows) ->
 reductions(undefined) -> "";
 reductions(Count) -> [" and ", sderl_table:number(Count), " reductions"].
 
--doc "What one operation takes: its part of the time, and of the reductions where they are known.".
+-doc "The time of one operation, and its reductions if they are known.".
 -spec cost(sderl_bench_vm_program:operations(), sderl_bench_vm_summary:row()) ->
     {sderl_bench_sample:interval(), Reductions :: float() | undefined}.
 cost(#{count := Count, reductions := Known},
@@ -245,7 +245,7 @@ ends(N) -> sderl_table:number(round(N)).
 why(#{rows := Rows} = Series, Programs) ->
     worked(Rows) ++ [["why: ", Reason] || Reason <- reasons(Series, Programs)].
 
-%% On the fewest schedulers and on the most, or nodes.
+%% On the fewest schedulers, or nodes, and on the most.
 worked([#{size := Size} = Row]) ->
     [[on(Size), ": ", work(Row)]];
 worked([First | Rows]) ->
@@ -293,9 +293,7 @@ reasons(#{rows := [#{size := First, why := One} | _] = Rows}, Programs) ->
             []
     end.
 
--doc "The speedup of the control on a size.".
--spec control(sderl_bench_vm_size:size(), [sderl_bench_vm_summary:program()]) ->
-    float() | undefined.
+%% The speedup of the control on a size.
 control(Size, Programs) ->
     case [S || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
                #{size := Same, speedup := #{value := S}} <- Rows, Same =:= Size] of
@@ -309,7 +307,7 @@ stages(Rows) ->
      || #{stages := [_, _ | _] = Stages, size := Size} <- Rows].
 
 -doc """
-What the harness itself takes, by an empty program in each virtual machine: the greatest share of
+The time of the harness itself, by an empty program in each virtual machine: its greatest share of
 the time of any program.
 """.
 -spec overhead([sderl_bench_vm_summary:program()]) -> unicode:chardata().
@@ -347,7 +345,7 @@ wrong(#{name := Name, outputs := Outputs, failures := Failures}) ->
 
 on(Size) -> sderl_bench_vm_size:text(Size).
 
--doc "What failed, and outputs that differ: nothing where all is well.".
+-doc "Failures, and outputs that differ; empty if there are none.".
 -spec failures(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
 failures(#{programs := Programs}) ->
     [[Name, ": ", Line] || #{name := Name} = Program <- Programs, Line <- wrong(Program)].

@@ -1,27 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_why).
 -moduledoc """
-What a virtual machine, or several that are nodes, did while a program ran: how long the schedulers
-worked, what for, how many processes waited for one, reductions and garbage collection; how long
-threads waited for locks, where the emulator counts that, and what the processor counts, where it
-does. It needs OTP, and the modules that `m:sderl_bench_vm_start` takes along.
+Measures what a virtual machine, or several nodes, did while a program ran: how long the schedulers
+worked and in which states, how many processes waited for one, reductions and garbage collection;
+how long threads waited for locks, if the emulator counts that, and the processor's counters, if
+they are available. It needs OTP, and the modules that `m:sderl_bench_vm_start` takes along.
 
-Looking costs a little, so this is a run of its own, whose time is not a result.
+This costs a little time, so it is a run of its own, whose time is not a result.
 """.
 
 -export([around/3]).
 -export_type([why/0]).
 
 -doc """
-All of one repetition where it is an amount, and of all nodes together. `busy`: the share of the
-time that each normal scheduler worked; `dirty_busy`: how many dirty schedulers worked, in the mean;
-`states`: the shares of the schedulers' time by the states of `msacc`; `queue`, `queue_max`:
-processes that waited for a scheduler, in the mean of all nodes together, and the most on any of
-them; `cpu_ns`: processor time of the whole virtual machine, told in steps of 10 ms; `sent_bytes`:
-what several nodes sent to each other; `locks`: nanoseconds that all threads together waited for
-locks of a class; `counters`: rates of `m:sderl_prof_vm_perf`, or `counters_refused` with what perf
-said; `migrations` are of `m:sderl_bench_vm_migrations`. `wall_ns` and `counters` are those of the
-first node alone.
+Amounts are of one repetition, and of all nodes together. `busy`: the share of the time that each
+normal scheduler worked; `dirty_busy`: the mean number of dirty schedulers at work; `states`: the
+shares of the schedulers' time by the states of `msacc`; `queue`, `queue_max`: processes that waited
+for a scheduler, the mean of all nodes together, and the most on any of them; `cpu_ns`: processor
+time of the whole virtual machine, in steps of 10 ms; `sent_bytes`: bytes that several nodes sent to
+each other; `locks`: nanoseconds that all threads together waited for locks of a class; `counters`:
+rates of `m:sderl_prof_vm_perf`, or `counters_refused` with the message of perf; `migrations`: see
+`m:sderl_bench_vm_migrations`. `wall_ns` and `counters` are of the first node alone.
 """.
 -type why() :: #{
     repetitions := pos_integer(),
@@ -45,7 +44,7 @@ first node alone.
 
 %% Between two looks at the run queues.
 -define(LOOK_MS, 2).
-%% Classes of locks that are told.
+%% Classes of locks that are reported.
 -define(MOST_LOCKS, 10).
 
 -doc "Runs `Fun`, which repeats the program so many times on these nodes.".
@@ -73,14 +72,14 @@ around(Count, Nodes, Fun) ->
 
 total(Key, Seen) -> lists:sum([map_get(Key, Of) || Of <- Seen]).
 
-%% All nodes have as many schedulers, and are looked at for as long.
+%% All nodes have the same number of schedulers, and are observed for the same time.
 mean([Shares]) -> Shares;
 mean(All) ->
     Sums = lists:foldl(fun(Of, Sums) -> maps:merge_with(fun(_, A, B) -> A + B end, Of, Sums) end,
                        #{}, All),
     #{State => Sum / length(All) || State := Sum <- Sums}.
 
-%% A process on each node, because what it switches on is off when the one that did so is gone.
+%% A process on each node, because the flags that it sets end with it.
 watcher(Node) ->
     Parent = self(),
     Watcher = spawn_link(Node, fun() -> watch(Parent) end),
@@ -93,8 +92,8 @@ asked(Watchers, What) ->
     _ = [Watcher ! {What, self()} || Watcher <- Watchers],
     [receive {Watcher, What, Answer} -> Answer end || Watcher <- Watchers].
 
-%% The first node reads the processor's counters, of its own process of the system. Until all nodes
-%% are ready nothing is counted, and what takes long to end ends after the rest.
+%% The first node reads the processor's counters, of its own operating-system process. Counting
+%% begins when all nodes are ready, and what takes long to stop is stopped last.
 watch(Parent) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     _ = erlang:system_flag(microstate_accounting, true),
@@ -178,7 +177,7 @@ states(Threads) ->
     Whole = lists:sum(maps:values(Sums)),
     #{State => share(Sum, Whole) || State := Sum <- Sums}.
 
-%% A process that looks often runs before others, and one of them waits only because it does.
+%% The looker has the highest priority; one process waits only because the looker runs.
 looker() ->
     spawn_opt(fun() -> look(0, 0, 0) end, [link, {priority, max}]).
 
