@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_standard).
 -moduledoc """
-`bin/sderl bench standard`: the set of runs whose table is in README, printed in Markdown.
+`bin/sderl bench standard`: the runs whose tables are in README, printed in Markdown.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -78,12 +78,12 @@ checked([{Impls, Nodes, Size, Clients} | Runs], Peers, Options) ->
 
 given(Numbers) -> lists:append([[Name, integer_to_list(Number)] || {Name, Number} <- Numbers]).
 
-%% As after a command line, with more that is not written there.
+%% Options as from a command line, with `More`.
 options(Name, Module, Args, More) ->
     {ok, Parsed} = sderl_command:parse(Args, ["bench", Name], Module:command()),
     Module:check(maps:merge(Parsed, More)).
 
-%% {Name, Module, Arguments}: with their defaults but for these.
+%% {Name, Module, Arguments}: all other options are the defaults.
 -define(OTHERS, [
     {"join", sderl_bench_join_experiment, []},
     {"route", sderl_bench_route_experiment, []},
@@ -107,9 +107,9 @@ registries([#{nodes := [Nodes], group_size := Size, clients := Clients} = Run | 
            Runs) ->
     Shape = io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients]),
     sderl_bench_output:say(Output, Shape),
-    case sderl_bench_registry_experiment:measure(Run, Output) of
-        {ok, New} -> registries(More, Output, Runs ++ New);
-        {error, Message} -> {error, Message}
+    maybe
+        {ok, New} ?= sderl_bench_registry_experiment:measure(Run, Output),
+        registries(More, Output, Runs ++ New)
     end.
 
 others([], _, _, Tables) ->

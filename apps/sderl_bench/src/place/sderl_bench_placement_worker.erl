@@ -6,7 +6,7 @@
 
 -import(sderl_clock, [now_ns/0]).
 
-%% Choices before those that count.
+%% Choices before the measured ones.
 -define(WARMUP, 200).
 
 -doc "Labels this node.".
@@ -22,7 +22,7 @@ racks(Nodes) ->
     {Rack, Rest} = lists:split(min(10, length(Nodes)), Nodes),
     [{network, [{node, N} || N <- Rack]} | racks(Rest)].
 
--doc "The nodes of which this node does not hold all these attributes.".
+-doc "The nodes whose attributes this node does not all hold.".
 -spec lacking([node()], [sderl_attr:name()]) -> [node()].
 lacking(Nodes, Names) ->
     [Node
@@ -56,8 +56,8 @@ loop(Spec, Recorder, Until, Chosen) ->
     end.
 
 -doc """
-The messages of a process that chooses so many times, and the processes that it spawns, from its
-trace.
+The number of messages that a process sends while it makes so many choices, and of the processes
+that it spawns, from its trace.
 """.
 -spec silent(sderl_place:spec(), Choices :: pos_integer()) ->
     #{sent := non_neg_integer(), spawned := non_neg_integer()}.
@@ -93,11 +93,11 @@ collect(Seen) ->
         Trace -> collect([Trace | Seen])
     end.
 
--doc "Earlier choices count no more.".
+-doc "Forgets earlier choices, which a chooser would take into account.".
 -spec clear() -> ok.
 clear() -> sderl_place_pending:clear().
 
--doc "So many processes choose once, all at that system time (us); how often each node was chosen.".
+-doc "Processes choose once each, all at this system time (us); how often each node was chosen.".
 -spec at_once(sderl_place:spec(), Processes :: pos_integer(), AtUs :: integer()) ->
     #{node() => pos_integer()}.
 at_once(Spec, Processes, AtUs) ->

@@ -41,8 +41,8 @@ The settings with which the nodes are started besides the defaults, and the grou
 -callback plan(params()) -> plan().
 
 -doc """
-Called once when the nodes run, on the node that drives them: links them and waits until
-every node can register.
+Called once when the nodes run, on the driving node: links them and waits until every node can
+register.
 """.
 -callback prepare(Fleet :: pid(), [sderl_bench_layout:namespace()], params()) ->
     ok | {error, term()}.
@@ -125,7 +125,7 @@ fleet_plan(Plan, Count, Label) ->
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
-%% For the implementations' prepare/3
+%% ---------------------------------------------------------------- for implementations' prepare/3
 
 -doc "Calls a function of a group and its nodes, for all groups at the same time; the first error.".
 -spec each_group([sderl_bench_layout:namespace()],
@@ -137,7 +137,7 @@ each_group(Namespaces, Fun) ->
         [Error | _] -> Error
     end.
 
--doc "Calls a function on nodes, which is to give `Wanted` on each.".
+-doc "Calls a function on nodes; an error if it does not give `Wanted` on each.".
 -spec on_all(Fleet :: pid(), [node()], module(), Function, Args :: [term()], Wanted :: term()) ->
     ok | {error, {Function, node(), term()}}
 when
@@ -149,7 +149,7 @@ on_all(Fleet, Nodes, Module, Function, Args, Wanted) ->
         [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
     end.
 
--doc "Waits until the list of nodes that a function gives is so long, on each of the nodes.".
+-doc "Waits until the list that a function gives has `Count` elements, on each of the nodes.".
 -spec await_known(
     Fleet :: pid(), [node()], module(), Function :: atom(), [term()], Count :: non_neg_integer()
 ) -> ok | {error, {timeout, Last :: term()}}.

@@ -2,8 +2,8 @@
 -module(sderl_bench_impl_group).
 -moduledoc """
 The registry of Phoenix' [Group](https://github.com/phoenixframework/group) on a stock full mesh of
-all nodes, with its default options but for its log. Of several groups of nodes each is a named
-cluster.
+all nodes, with its default options except for its log. With several groups of nodes, each is a
+named cluster.
 """.
 
 -behaviour(sderl_bench_impl).
@@ -42,7 +42,7 @@ prepare(Fleet, Namespaces, _Params) ->
                 Args = [?INSTANCE, cluster(Group)],
                 maybe
                     ok ?= on_all(Fleet, Nodes, 'Elixir.Group', connect, Args, ok),
-                    %% Of a named cluster, a node tells itself too.
+                    %% The list of a named cluster has the node itself, too.
                     await_known(Fleet, Nodes, 'Elixir.Group', nodes, Args, length(Nodes))
                 end
         end)
@@ -51,7 +51,7 @@ prepare(Fleet, Namespaces, _Params) ->
 -doc "Runs on a node: starts the instance, as a supervisor of a user's would.".
 -spec start() -> ok | {error, term()}.
 start() ->
-    %% It tells of each node that comes or goes, also when all nodes end.
+    %% Its log would report each node that comes or goes, also when all nodes end.
     Spec = 'Elixir.Group':child_spec([{name, ?INSTANCE}, {log, false}]),
     case supervisor:start_child(kernel_safe_sup, Spec) of
         {ok, _} -> ok;
@@ -92,7 +92,7 @@ options(Group) -> [{cluster, cluster(Group)}].
 
 cluster(Group) -> atom_to_binary(Group).
 
--doc "A registration reaches the other nodes when it does.".
+-doc "A registration reaches the other nodes some time later.".
 -spec consistency() -> eventual.
 consistency() -> eventual.
 

@@ -59,7 +59,7 @@ join(Fleet, Store, First, [Node | Nodes]) ->
 -doc "Runs on a node: starts its store, of which it is the only member at first.".
 -spec start(atom()) -> ok | {error, term()}.
 start(Store) ->
-    %% The nodes' home is gone when they are.
+    %% The home of the nodes is removed with them.
     Dir = filename:join(os:getenv("HOME", "."), "khepri-" ++ atom_to_list(node())),
     case khepri_cluster:start(Dir, Store) of
         {ok, Store} -> ok;

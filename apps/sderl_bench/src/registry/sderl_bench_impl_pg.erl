@@ -62,7 +62,7 @@ whereis(_Group, Name) ->
 names(_Group) ->
     [{Name, Pid} || Name <- pg:which_groups(?SCOPE), Pid <- pg:get_members(?SCOPE, Name)].
 
--doc "A join reaches the other nodes when it does.".
+-doc "A join reaches the other nodes some time later.".
 -spec consistency() -> eventual.
 consistency() -> eventual.
 

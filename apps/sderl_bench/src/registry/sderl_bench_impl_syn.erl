@@ -59,7 +59,7 @@ names(Scope) ->
     Table = syn_backbone:get_table_name(syn_registry_by_name, Scope),
     [{element(1, Row), element(2, Row)} || Row <- ets:tab2list(Table)].
 
--doc "A registration reaches the other nodes when it does.".
+-doc "A registration reaches the other nodes some time later.".
 -spec consistency() -> eventual.
 consistency() -> eventual.
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_impl_yardstick).
--moduledoc "What the machine allows: `m:sderl_bench_yardstick`, one in each group of nodes.".
+-moduledoc "`m:sderl_bench_yardstick`, one in each group of nodes.".
 
 -behaviour(sderl_bench_impl).
 

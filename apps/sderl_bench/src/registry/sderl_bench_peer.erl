@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_peer).
 -moduledoc """
-Registries of other projects beside ours: none of them is part of this one, so whoever
-measures gives the folders of the compiled applications, with `--peer NAME=DIR`.
+Registries of other projects, to be measured beside ours. They are not part of this project, so
+`--peer NAME=DIR` gives the folders of their compiled applications.
 
 A folder is an application's (with `ebin/` in it), its `ebin/` itself, or one that holds the
 folders of several applications. `toolchain/peers` makes such folders.
@@ -14,7 +14,7 @@ folders of several applications. `toolchain/peers` makes such folders.
 -doc "The folders given for each name, in the order given.".
 -type folders() :: #{Name :: string() => [file:filename()]}.
 
--doc "The code path that nodes need to run it: that of its application and of all that this needs.".
+-doc "The code path of its application and of all applications that this needs.".
 -type peer() :: #{version := binary(), paths := [file:filename()]}.
 
 -doc "`--peer`.".
@@ -102,8 +102,8 @@ folders(Name, Folders) ->
 %% Where an application's files may lie.
 places(Dir) -> [Dir, filename:join(Dir, "ebin") | filelib:wildcard(filename:join(Dir, "*/ebin"))].
 
-%% The applications with all that they need, in the order in which they are come upon. Applications
-%% of OTP need not be found.
+%% The applications and all that they need, in the order in which they are found. Applications of
+%% OTP need not be found.
 closure([], _Places, Found) ->
     {ok, [{Ebin, Properties} || {_, Ebin, Properties} <- lists:reverse(Found)]};
 closure([Application | More], Places, Found) ->

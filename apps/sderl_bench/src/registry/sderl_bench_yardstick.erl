@@ -2,10 +2,10 @@
 -module(sderl_bench_yardstick).
 -moduledoc """
 The yardstick: the least that a registry with one order of updates must do, done as fast as
-we know how. It shows what a machine allows, and other registries are measured against it.
+we know how. It shows what is possible on a machine, and other registries are compared with it.
 
-It keeps no promise but one, while nothing fails: an operation is answered when the tables
-of all members have it, and all apply the same operations in the same order. There are no
+It has one promise, while nothing fails: an operation is answered when the tables of all
+members have it, and all apply the same operations in the same order. There are no
 monitors (a name outlives its process), no re-sending, no change of members; a node that
 dies stops everything.
 
