@@ -1,54 +1,55 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_linear).
 -moduledoc """
-Whether what concurrent clients of one group saw can be: a checker of histories.
+A checker of histories: whether the library's promises allow what concurrent clients of one group
+saw.
 
 ## What is checked
 
 A history is a list of operations, each with the node of its client, the times at which it was
-called and answered, the call and the answer. It is *legal* when it is a run of this machine, which
-is what the library promises within a component, and no more:
+called and answered, the call and the answer. It is *legal* if it is a run of this machine, which
+has exactly what the library promises within a component:
 
 - There is one order of writes (`register`, `re_register`, `unregister`), for all names of the
-  group together: a process has one name in a group, so names cannot be looked at one by one.
-  A write is put into the order at an instant between its call and its answer, and its answer is
-  what the group's names at that place of the order say. A refusal (`no`) has its place too: it
-  says that the name, or the process, was taken there.
-- Every node has the names as some prefix of the order makes them. A node's prefix only grows.
+  group together: a process has one name in a group, so names cannot be checked one by one.
+  A write is put into the order at an instant between its call and its answer, and its answer
+  follows from the group's names at that place of the order. A refusal (`no`) has a place too: the
+  name, or the process, was taken there.
+- Every node has the names that result from some prefix of the order. A node's prefix only grows.
 - A write is answered when it is in the prefix of every node.
 - A read (`whereis`, `lookup`) gives what the prefix of its own node says at an instant between its
   call and its answer.
-- `read` goes through the order as a write does that changes nothing, and gives what the names at
-  its place say. A process of its own node that is dead by its answer need not be shown, and one
-  that was dead at its call is not.
+- `read` goes through the order as a write that changes nothing, and gives what the names at its
+  place say. A process of its own node that is dead by its answer need not be shown, and one that
+  was dead at its call is not.
 
 So writes and `read` are linearisable. Any other read may show a write that is not answered yet, and
-two nodes may differ in which unanswered writes they show, but not in the order in which they come
-to show them; what was answered, everyone shows. Two reads on one node never go backwards.
+two nodes may differ in which unanswered writes they show, but not in the order in which they begin
+to show them; every node shows all answered writes. Two reads on one node never go backwards.
 
 - Tokens of `lookup` belong to registrations: the same one for the same registration on all
   nodes, and greater ones for later registrations of the name.
-- `kill` ends a process, at an instant between its call and its answer for each who looks. Its own
-  node shows its name to nobody from then on, and whoever registers there finds it free; for
-  everyone else the name goes, without anybody's asking, at some later place of the order. A
-  registration of the process that is called after that is refused (`dead_pid`).
-- `off`: the node's reads need not be current until `on`, which says that it is whole again and has
-  everything that was answered: it stands still, or has crashed and comes back. (Then its processes
-  were killed too.) Its writes count as ever.
+- `kill` ends a process, at an instant between its call and its answer for each observer. From then
+  on its own node does not show its name, and a registration there finds the name free; elsewhere
+  the name goes, without an operation, at some later place of the order. A registration of the
+  process that is called after that is refused (`dead_pid`).
+- `off`: the node is stopped, or has crashed and comes back (then its processes were killed too).
+  Its reads need not be current until `on`, when it has everything that was answered. Its writes
+  count as ever.
 - A write without an answer (`unknown`: the call exited, its node ended) is put into the order once,
   at any time after its call, or never.
 
 ## How
 
-The history is swept once by time, with the set of all states that the machine can be in; it is
-empty where no order explains what was answered, and that prefix of the history is the explanation.
-A state holds the names that every node has, the rest of the order, and how far into it each node
-must be by what was read there. Orders are extended only where an answer needs it, and then only by
-operations that have to do with each other through a name or a process: another one ordered before
-can as well be ordered behind. (Not so where a read on one node shows a write that is not answered,
-and somebody else will read the name without it: then each order of all writes under way counts.)
-Equal states are one. (The scheme is that of Wing and Gong with the memory of Lowe, *Testing for
-linearizability*, 2017, with the nodes' prefixes added.)
+The history is swept once by time, with the set of all states that the machine can be in; the set
+becomes empty where no order explains the answers, and that prefix of the history is the
+explanation. A state has the names that every node has, the rest of the order, and how far into it
+each node must be by what was read there. Orders are extended only where an answer needs it, and
+then only by operations that are related through a name or a process: any other operation can as
+well be ordered later. (Not so if a read on one node shows a write that is not answered, and another
+read will not show it: then each order of all writes under way counts.) Equal states are kept once.
+(The scheme is that of Wing and Gong with the memory of Lowe, *Testing for linearizability*, 2017,
+with the nodes' prefixes added.)
 """.
 
 -export([check/1, check/2]).
@@ -79,8 +80,8 @@ linearizability*, 2017, with the nodes' prefixes added.)
 }.
 -doc """
 `initial`: names that all nodes had before. `where`: the node of a process (`erlang:node/1`).
-`refusals`: reasons of a `no` that say nothing about names, and are believed (`[]`). `limit`: how
-many states may be possible at a time (20,000).
+`refusals`: reasons of a `no` that say nothing about names, and are accepted as they are (`[]`).
+`limit`: how many states may be possible at a time (20,000).
 """.
 -type options() :: #{
     initial => #{term() => process()},
@@ -89,7 +90,7 @@ many states may be possible at a time (20,000).
     limit => pos_integer()
 }.
 -doc """
-`last` is the operation whose answer cannot be, `before` those that were called before it was
+`last` is the operation whose answer is impossible, `before` those that were called before it was
 answered, `possible` the answers that it could have had.
 """.
 -type refusal() :: #{last := operation(), before := [operation()], possible := [answer()]}.
@@ -104,8 +105,8 @@ answered, `possible` the answers that it could have had.
 check(History) -> check(History, #{}).
 
 -doc """
-`ok` for a legal history. `gave_up`: so many states were possible at a time that it was not searched
-to the end.
+`ok` for a legal history. `gave_up`: the search was not finished, because so many states were
+possible at a time.
 """.
 -spec check([operation()], options()) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
 check(History, Options) ->
@@ -118,7 +119,7 @@ check(History, Options) ->
         ok -> ok;
         {gave_up, N} -> {gave_up, N};
         {refused, Early} ->
-            %% Now that there is something to explain: the shortest prefix.
+            %% Illegal: the second sweep finds the shortest prefix that is.
             case sweep(Ops, C0, X#x{ahead = false}) of
                 {refused, Exact} -> {refused, refusal(Exact, Ops)};
                 {gave_up, _} -> {refused, refusal(Early, Ops)}
@@ -170,7 +171,7 @@ events([{_, Kind, Id} | Events], Ops, Cs, Work, #x{limit = Limit} = X0) ->
         _ -> events(Events, Ops, Next, Work + map_size(Next) - 1, X)
     end.
 
-%% From here on its node may show nothing where its name is.
+%% From here on the process's node may show nothing under its name.
 begins(#op{call = {kill, P}}, Cs, #x{dying = Ps, reads = Rs, where = Where} = X0) ->
     X = X0#x{dying = [P | Ps]},
     Here = [Op || _ := #op{node = N} = Op <- Rs, N =:= Where(P)],
@@ -194,13 +195,13 @@ begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = O
              X#x{reads = Rs#{Id => Op}}}
     end;
 begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
-    %% A refusal that has no place in the order: but that is known only when it is answered.
+    %% Refusals that have no place in the order are left out, if answers may be known beforehand.
     case ordered(Op) orelse not X#x.ahead of
         true -> {set(fun(C) -> [still(Op, C, X)] end, Cs, X), X#x{writes = Ws#{Id => Op}}};
         false -> {Cs, X}
     end.
 
-%% A node that shows nothing any more: reads of it that are under way are as good as never answered.
+%% The node's reads need not be current from here: those under way are ignored.
 leave(N, Cs, #x{reads = Rs} = X) ->
     Gone = [Id || Id := #op{node = M} <- Rs, M =:= N],
     {set(fun(C) ->
@@ -266,11 +267,11 @@ believable(#op{answer = {no, Why}}, #x{refusals = Rs}) -> lists:member(Why, Rs).
 
 %% ---------------------------------------------------------------- writing
 
-%% The write is answered: every node has it, and all that is before it in the order.
+%% The write is answered: every node has it, and everything before it in the order.
 everywhere(Id, #c{tail = Tail, done = Done} = C0) ->
     C = C0#c{done = maps:remove(Id, Done)},
     case lists:splitwith(fun({I, _}) -> I =/= Id end, Tail) of
-        %% It is before another that was answered.
+        %% It is before another write that was answered.
         {_, []} -> C;
         {Before, _} -> everywhere_to(length(Before) + 1, C)
     end.
@@ -305,9 +306,9 @@ settled({Name, Reg}, #c{tokens = Ts, high = High} = C) ->
         error -> C
     end.
 
-%% All states that come of this one by extending the order just so far that the goal is reached.
-%% Where the goal is a write, all nodes have everything up to it then: what they have shown before
-%% makes no difference.
+%% All states that result from this one by extending the order until the goal is reached. If the
+%% goal is a write, all nodes then have everything up to it: what they have shown before makes no
+%% difference.
 extend(C0, Goal, Op, X) ->
     case Goal(C0) of
         true -> [C0];
@@ -331,7 +332,7 @@ extend([C | Cs], Goal, Op, All, X, Visited0, Found0) ->
     {There, Not} = lists:partition(Goal, New),
     extend(Not ++ Cs, Goal, Op, All, X, Visited, There ++ Found0).
 
-%% Every way to go one change on, of those that have to do with the operation.
+%% The states after one more change that is related to the operation.
 steps(C0, Op, All, X) ->
     Candidates = candidates(C0, X),
     Changes = case All of
@@ -344,7 +345,7 @@ steps(C0, Op, All, X) ->
         false -> [everywhere_to(length(C#c.tail), C) || C <- Cs]
     end.
 
-%% Whether another node may have to do without a change that this read can show.
+%% Whether another read must not show a change that this read can show.
 contested(#op{id = Id, stop = Now} = Op, #c{seen = Seen} = C, #x{readers = Readers} = X) ->
     lists:any(fun(Change) ->
         {Name, Shows, Until} = case Change of

@@ -3,13 +3,13 @@
 
 -record(op, {id, node, start, stop, call, answer, given}).
 
-%% A state of the machine. `base`: what all nodes have; `tail`: the changes behind that, oldest
-%% first, up to the last one that was shown; `now`: the names after all of them. `ahead`: nodes that
-%% have shown a part of the tail. `done`: writes that changed something and are not answered.
-%% `seen`: operations under way that can be answered without changing anything, reads and refusals
-%% and unregistrations of nothing, with the first place where: no later one allows more. `tokens`,
-%% `high`: tokens of the registrations that some node may show, and of earlier ones the greatest of
-%% each name.
+%% A state of the machine. `base`: the names that all nodes have; `tail`: the changes after that,
+%% oldest first, up to the last one that was shown; `now`: the names after all of them. `ahead`: how
+%% far into the tail a node has shown. `done`: writes that changed something and are not answered.
+%% `seen`: operations under way that can be answered without changing anything (reads, refusals and
+%% unregistrations of nothing), with the first place where they can: no later one allows more.
+%% `tokens`: those of the registrations that some node may show; `high`: of earlier registrations,
+%% the greatest of each name.
 -record(c, {
     base :: #{term() => {sderl_linear:process(), term()}},
     now :: #{term() => {sderl_linear:process(), term()}},
@@ -21,8 +21,8 @@
     high = #{} :: #{term() => term()}
 }).
 
-%% Of the sweep. `ahead`: whether the answers of writes are known before their time: much less to
-%% search, but the prefix that is refused may then be refused for what comes behind it.
+%% The sweep. `ahead`: whether the answers of writes are used before their time: there is much less
+%% to search, but the prefix that is refused may then not be the shortest.
 -record(x, {
     ahead :: boolean(),
     where :: fun((sderl_linear:process()) -> node()),

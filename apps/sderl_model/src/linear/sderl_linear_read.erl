@@ -7,8 +7,8 @@
 
 -include("sderl_linear.hrl").
 
-%% From this place of the tail on: the first at which the read can be answered. A token that is not
-%% known to belong to the registration that is shown may be its, or that of a later one.
+%% Finds the first place, from this one of the tail on, at which the read can be answered. A token
+%% of no known registration may belong to the one that is shown, or to a later one.
 -spec reads(#op{}, term(), non_neg_integer(), #c{}, #x{}) -> [#c{}].
 reads(Op, Name, From, #c{base = Base, tail = Tail} = C, X) ->
     {Before, After} = lists:split(From, Tail),
@@ -74,7 +74,7 @@ grows(Name, Reg, Token, #c{base = Base, tail = Tail, tokens = Ts, high = High}) 
         andalso not lists:any(fun(R) -> maps:get(R, Ts, none) =:= Token end, Earlier ++ Later)
         andalso lists:all(fun(R) -> maps:get(R, Ts, Token) >= Token end, Later).
 
-%% The read is answered: its node has come so far.
+%% The read is answered: its node's prefix reaches at least to its place.
 -spec shown(pos_integer(), node(), #c{}) -> #c{}.
 shown(Id, N, #c{seen = Seen, ahead = Ahead} = C) ->
     At = maps:get(Id, Seen),

@@ -7,8 +7,8 @@
 -define(MOST, 120).
 
 -doc """
-The operations that have to do with the last one, by the time of their call
-in microseconds, `...` where there was no answer yet. Of very many the last ones.
+The operations that are related to the last one, by the time of their call in microseconds; `...` if
+there was no answer yet. Only the last ones of very many.
 """.
 -spec format(sderl_linear:refusal()) -> iolist().
 format(#{last := #{start := Start, stop := Until} = Last, before := Before,

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plant).
 -moduledoc """
-Plants deliberate faults in the library, which has no word about them: the compiled modules are
-changed and compiled again.
+Plants deliberate faults in the library, whose sources do not mention them: the abstract code of its
+modules is changed and compiled again.
 
-A fault is one of those that `m:sderl_planted` lists, a function, or a piece of code and what
-stands in its place:
+A fault is one of those that `m:sderl_planted` lists, a function, or a piece of code and its
+replacement:
 
 ```erlang
 Core = sderl_plant:core([rule_7, {sderl_core_peers, "forget(S) -> S."},
@@ -13,14 +13,14 @@ Core = sderl_plant:core([rule_7, {sderl_core_peers, "forget(S) -> S."},
 {failed, _, _} = sderl_sim:run(#{seed => 1, core => Core, forget_ms => 5000, ...}).
 ```
 
-The replaced code must exist, each piece exactly once: a fault whose place in the library has gone
-is an error that names it. A piece of code is one expression; how it is laid out does not matter. A
+The replaced code must exist exactly once: a fault whose code is not in the library any more is an
+error that names it. A piece of code is one expression; its layout does not matter. A
 function that replaces another of its name may use the module's records, and call the function that
 it replaces: `former_forget(S)`.
 
-`core/1` and `module/2` make changed modules beside the real ones, under other names and known to
-each other: so schedules with and without a fault run side by side. `beams/1` gives them under their
-own names, for a node on which `start/1` loads them before the application starts.
+`core/1` and `module/2` make changed modules beside the real ones, under other names by which they
+call each other: so schedules with and without a fault run side by side. `beams/1` gives them under
+their own names, for a node on which `start/1` loads them before the application starts.
 """.
 
 -export([core/1, module/2, beams/1, start/1, check/1]).
@@ -31,7 +31,7 @@ own names, for a node on which `start/1` loads them before the application start
     | {module(), Functions :: string()}
     | {module(), Old :: string(), New :: string()}.
 
-%% Instead of the file that a module comes from.
+%% The file name of a changed module.
 -define(PLANTED, "planted").
 %% The effect of a fault shows without these passes, and compiling takes a third of the time.
 -define(QUICK, [no_copt, no_ssa_opt, no_type_opt, no_bool_opt, no_share_opt, no_recv_opt,
@@ -41,7 +41,7 @@ own names, for a node on which `start/1` loads them before the application start
 -spec core([plant()]) -> module().
 core(Plants) -> module(sderl_core, Plants).
 
--doc "The module as it is with these faults: itself where they change nothing in it.".
+-doc "The module with these faults; itself if they do not change it.".
 -spec module(module(), [plant()]) -> module().
 module(Module, []) -> Module;
 module(Module, Plants) ->
@@ -54,7 +54,8 @@ module(Module, Plants) ->
             %% The names follow from the modules of the library and the faults of the tests.
             Names = #{M => list_to_atom(atom_to_list(M) ++ Suffix) || M <- Modules},
             Copy = map_get(Module, Names),
-            %% One at a time: to load a module twice would end those that run the first one.
+            %% One at a time: loading a module twice would kill the processes that run the first
+            %% one.
             is_loaded(Copy) orelse global:trans({{?MODULE, Suffix}, self()}, fun() ->
                 is_loaded(Copy) orelse load(Names, Changes)
             end, [node()]),
@@ -71,7 +72,7 @@ load(Names, Changes) ->
     ok = code:atomic_load(Beams),
     true.
 
-%% Most modules of a copy are as they are but for the names, and need no compiler for that.
+%% Most modules of a copy differ only in the names, so their assembly is renamed.
 copy(Module, [], Names) -> compiled(renamed(assembly(Module), Names), [from_asm]);
 copy(Module, Changes, Names) -> compiled(renamed(planted(Module, Changes), Names), ?QUICK).
 
@@ -86,7 +87,7 @@ assembly(Module) ->
             Assembly
     end.
 
-%% The core is one: its modules know each other.
+%% All modules of the core are copied, because they call each other.
 copied(Changes) ->
     Changed = lists:usort([element(1, C) || C <- Changes]),
     case lists:any(fun is_core/1, Changed) of
@@ -129,7 +130,7 @@ start(Beams) ->
             application:ensure_all_started(sderl)
     end.
 
--doc "That everything which these faults replace is there, once; else an error that names it.".
+-doc "Raises an error if some code that these faults replace is not in the library exactly once.".
 -spec check([plant()]) -> ok.
 check(Plants) ->
     Changes = changes(Plants),
@@ -147,14 +148,14 @@ changes(Plants) ->
 planted(Module, Changes) ->
     lists:foldl(fun changed/2, forms(Module), [C || C <- Changes, element(1, C) =:= Module]).
 
-%% Where something stands in its source is of no interest here, and would make equal code differ.
+%% Without line numbers, which would make equal code differ.
 forms(Module) ->
     case beam_lib:chunks(file_of(Module), [abstract_code]) of
         {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} -> [bare(F) || F <- Forms];
         _ -> error({no_debug_info, Module, "compile it with debug_info to plant a fault in it"})
     end.
 
-%% A module that is loaded with a fault has its file all the same.
+%% The file of a module, also if the module is loaded with a fault.
 file_of(Module) ->
     case code:which(Module) of
         ?PLANTED -> code:where_is_file(atom_to_list(Module) ++ ".beam");
@@ -181,7 +182,7 @@ replaced(Tokens, Forms0) ->
     {ok, Parsed} = erl_parse:parse_form(Tokens),
     {function, _, Name, Arity, _} = New = bare(Parsed),
     Former = former(Name),
-    %% The code that another fault has put there may call the one before.
+    %% The code of an earlier fault may call the function that it replaced.
     Forms = renamed(Forms0, #{Former => former(Former)}),
     {attribute, _, module, Module} = lists:keyfind(module, 3, Forms),
     case [F || {function, _, N, A, _} = F <- Forms, N =:= Name, A =:= Arity] of
@@ -224,7 +225,7 @@ put_in_place(Code, New, Tuple) when is_tuple(Tuple) ->
     list_to_tuple(put_in_place(Code, New, tuple_to_list(Tuple)));
 put_in_place(_, _, Other) -> Other.
 
-%% Wherever a module is named.
+%% Renames modules wherever they are named.
 renamed(Atom, Names) when is_map_key(Atom, Names) -> map_get(Atom, Names);
 renamed([H | T], Names) -> [renamed(H, Names) | renamed(T, Names)];
 renamed(Tuple, Names) when is_tuple(Tuple) -> list_to_tuple(renamed(tuple_to_list(Tuple), Names));

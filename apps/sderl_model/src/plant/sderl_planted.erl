@@ -1,12 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_planted).
 -moduledoc """
-The deliberate faults: what the library is made to do wrong, so that a test can show that it would
-notice.
+The deliberate faults of the library that the tests must notice.
 
-Each is a change of the library's code that `m:sderl_plant` makes, in the simulator or on a node;
-the library itself knows nothing of it. `rule_N` switches off what keeps rule N of the protocol (see
-INTERNALS.md); where that is one of the other faults, it is that one.
+Each is a change of the library's code that `m:sderl_plant` makes, in the simulator or on a node.
+`rule_N` switches off the code that keeps rule N of the protocol (see INTERNALS.md); some of these
+are the same as another fault.
 """.
 -export([all/0, unknown/1, changes/1]).
 -export_type([fault/0]).
@@ -19,7 +18,7 @@ INTERNALS.md); where that is one of the other faults, it is that one.
     | rule_13 | rule_14 | rule_15 | rule_16 | rule_17 | rule_18 | rule_19
     | rule_22 | rule_23 | rule_24.
 
--doc "All of them, with what each does.".
+-doc "All faults, with what each does.".
 -spec all() -> [{fault(), string()}].
 all() ->
     [{skip_apply, "a member acknowledges every third batch without changing its rows"},
@@ -37,35 +36,35 @@ all() ->
      {forget_session, "a list of operations that is sent again is applied again"},
      {rule_1, "a group is known by its name alone"},
      {rule_2, "the identity of a group of the launch configuration depends on the list of its "
-              "members, and a node that boots outranks what runs"},
-     {rule_3, "a new life of a node is taken for the former one"},
-     {rule_4, "who is a member on either side of a heal is one after it"},
+              "members, and a node that boots outranks running members"},
+     {rule_3, "a restarted node is taken for its former life"},
+     {rule_4, "a node that is a member on either side of a heal is a member after it"},
      {rule_5, "writes wait while a node is brought up to date, and a node that is removed does not "
-              "get the batch that says so"},
+              "get the batch of its removal"},
      {rule_6, "nodes that do not come back stay members"},
-     {rule_7, "a new coordinator goes on from its own log, not from the longest"},
+     {rule_7, "a new coordinator continues its own log, not the longest"},
      {rule_8, "forget_session"},
-     {rule_9, "stale_coordinator; and members follow whoever says that the coordinator is silent"},
-     {rule_10, "a process that was stopped goes on as if it had not been"},
+     {rule_9, "stale_coordinator; and members follow any node that says the coordinator is silent"},
+     {rule_10, "a process that was stopped continues as if it had not been"},
      {rule_11, "a coordinator keeps its role although another member sees more of them"},
-     {rule_12, "a member that does not acknowledge is waited for until its link goes"},
+     {rule_12, "a coordinator waits for a member that does not acknowledge until its link is lost"},
      {rule_13, "a new epoch may be one that a former life of the node had"},
-     {rule_14, "a member that sees a node go removes its names itself"},
+     {rule_14, "a member that loses a node removes its names itself"},
      {rule_15, "resurrect"},
      {rule_16, "unconditional_removal"},
      {rule_17, "a name whose process is dead counts as taken"},
      {rule_18, "every member that hears of a clash decides it"},
-     {rule_19, "an operation that is asked again after a crash is a new one"},
+     {rule_19, "an operation that is repeated after a crash is a new one"},
      {rule_22, "every link between free nodes makes one island of two"},
      {rule_23, "a node that is no member asks all known members in the order of their names; a "
                "free one looks for a name in the group it is asked for"},
-     {rule_24, "what a node was told of other groups it tells others"}].
+     {rule_24, "a node passes on what it was told of other groups"}].
 
--doc "Which of these are none.".
+-doc "Those of these that are not faults.".
 -spec unknown([term()]) -> [term()].
 unknown(Faults) -> [F || F <- Faults, not lists:keymember(F, 1, all())].
 
--doc "What the fault changes, as `m:sderl_plant` takes it.".
+-doc "The changes of a fault, as `m:sderl_plant` takes them.".
 -spec changes(fault()) ->
     [{module(), Functions :: string()} | {module(), Old :: string(), New :: string()}].
 changes(skip_apply) ->
@@ -198,7 +197,7 @@ changes(rule_23) ->
                  "former_namespace(Free, Group)."}];
 changes(rule_24) ->
     [{sderl_hello, "told(Own, Heard) -> Own ++ Heard."},
-     %% Over a new link, and with each change.
+     %% Both over a new link and with each change.
      {sderl_announce, "sderl_hello:told(sderl_mates:groups(Mates), [])",
       "sderl_hello:told(sderl_mates:groups(Mates), sderl_dir:known())"},
      {sderl_announce, "{sderl_mates:some_shared(Node, Mates), Changes}",

@@ -4,10 +4,10 @@
 The meaning of the operations of `m:s_group`, as a program: one state and one rule for each
 operation.
 
-A cluster is a value. A command is run on a node and gives what the call would give there, and the
-cluster after it. There are no processes, no messages and no time: a state is what real nodes
-come to when they have done what they have to do. So it serves to learn the system from, to
-ask what a change would do, and to check real nodes against (that is what the tests do).
+A cluster is a value. A command runs on a node and gives the value of the call there, and the
+cluster after it. There are no processes, no messages and no time: a state is the one that real
+nodes reach when nothing is under way any more. So the program serves to learn the system, to find
+out what a change would do, and to check real nodes (as the tests do).
 
 ```erlang
 S0 = sderl_model:new([a, b, c]),
@@ -20,19 +20,19 @@ sderl_model:show(S3).
 ## Commands
 
 A command is a function of `m:s_group` with its arguments: `{register_name, Group, Name, Pid}`, or
-`own_nodes` for one without. Processes are symbols, `{pid, Node, Number}`. Further there are
+`own_nodes` for one without. Processes are symbols, `{pid, Node, Number}`. Further commands are
 `spawn` (gives a process of the node), `{exit, Pid}`, `crash` (of the node) and `restart`.
 
 ## Choices
 
-Where the rules leave something to others, the state says so: `open/1` lists choices, and `choose/3`
-makes one. A resolver chooses who keeps a name that two islands bring; when a node
-crashes that answered for a process elsewhere, the group may or may not have lost that name.
-No command runs on a state with open choices.
+Where the rules do not decide, the state has open choices: `open/1` lists them, and `choose/3` makes
+one. A resolver chooses which process keeps a name that two islands bring; when a node crashes that
+was the home of a process elsewhere, the group may or may not have lost that process's name. No
+command runs on a state with open choices.
 
-Some links nobody can foretell: the member that happens to coordinate a group links to the node of a
-process that has a name there and is on no member. `may_link/1` lists those links, and
-`linked/3` adds one that was seen.
+Some links cannot be predicted: the member that coordinates a group links to the node of a process
+that has a name there and is on no member. `may_link/1` lists those links, and `linked/3` adds one
+that was observed.
 
 No node of a group that decides by majority can crash here: what happens then depends on which
 others are up, and in what order they come back (`docs/majority.md`). `run/3` raises
@@ -78,8 +78,8 @@ others are up, and in what order they come back (`docs/majority.md`). `run/3` ra
     | spawn | {exit, pid_()} | crash | restart.
 -type value() :: term().
 -doc """
-All that a node shows: its groups (`undefined` for the free names), their names, its links, what it
-knows of others' groups, and what its processes were sent.
+All that can be seen of a node: its groups (`undefined` for the free names), their names, its links,
+what it knows of others' groups, and the messages that its processes got.
 """.
 -type view() :: #{
     class := sderl_model_state:class(),
@@ -106,7 +106,7 @@ new(#{nodes := Nodes} = Options) ->
                                              || N <- Nodes]}).
 
 -doc """
-Runs a command on a node: what it gives there, and the state after it.
+Runs a command on a node; gives its value there, and the state after it.
 
 Raises `{node_is_down, Node}`, `{no_such_node, Node}`, and `{open, Choices}` on a state with open
 choices.
@@ -125,7 +125,7 @@ run(#{open := []}, _, Node) -> error({no_such_node, Node});
 run(#{open := Open}, _, _) -> error({open, Open}).
 
 -doc """
-Runs commands one after the other, each on its node: what they give, and the state after the last.
+Runs commands one after the other, each on its node; gives their values, and the last state.
 """.
 -spec run(state(), [{node(), command()}]) -> {[value()], state()}.
 run(S, Steps) -> lists:mapfoldl(fun({Node, Command}, Acc) -> run(Acc, Command, Node) end, S, Steps).
@@ -138,8 +138,8 @@ run(S, Steps) -> lists:mapfoldl(fun({Node, Command}, Acc) -> run(Acc, Command, N
 rule({new_s_group, Nodes}, N, #{generated := K} = S) ->
     rule({new_s_group, {generated, K + 1}, Nodes}, N, S#{generated := K + 1});
 %% new_s_group/2 (JPDC, M, L). The nodes leave what they were free in, and all are linked to all.
-%% Failures are L's, not M's `[]`. D: who is down or in another group of the name is left out, and
-%% has been asked.
+%% Failures are L's, not M's `[]`. D: nodes that are down or in another group of the name are left
+%% out, and were asked.
 rule({new_s_group, undefined, _}, _, S) -> {{error, reserved_s_group_name}, S};
 rule({new_s_group, G, []}, _, S) -> {{ok, G, []}, S};
 rule({new_s_group, G, Nodes}, N, S0) ->
@@ -158,7 +158,7 @@ rule({new_s_group, G, Nodes, Options}, N, S0) ->
             {{ok, G, Joined}, sderl_model_state:decided_by_majority(G, Joined, S)};
         {Result, _} -> Result
     end;
-%% delete_s_group/1 (JPDC, M, L). Links stay; who is in no other group becomes free.
+%% delete_s_group/1 (JPDC, M, L). Links stay; nodes in no other group become free.
 rule({delete_s_group, G}, N, S) ->
     case mine(G, N, S) of
         none -> {{error, remote_s_group}, S};
@@ -187,8 +187,8 @@ rule({remove_nodes, G, Nodes}, N, S) ->
         {#{members := Ms} = Group, false} ->
             {ok, remove([M || M <- Ms, lists:member(M, Nodes)], Group, S)}
     end;
-%% enter/2 (D). The first seed that is up and a member adds the node, which is linked to all it
-%% asked.
+%% enter/2 (D). The first seed that is up and a member adds the node, which is linked to all seeds
+%% that it asked.
 rule({enter, undefined, _}, _, S) -> {{error, reserved_s_group_name}, S};
 rule({enter, G, Seeds}, N, S) ->
     case own(G, N, S) of
@@ -202,7 +202,7 @@ rule({leave, G}, N, S) ->
         #{members := [N]} = Group -> {ok, sderl_model_state:delete(Group, S)};
         Group -> {ok, remove([N], Group, S)}
     end;
-%% recover_majority/2 (D). Here nobody has lost it.
+%% recover_majority/2 (D). Here no group has lost its majority.
 rule({recover_majority, G, Nodes}, N, S) ->
     Survivors = lists:usort(Nodes),
     {case {own(G, N, S), lists:member(N, Survivors)} of
@@ -237,7 +237,7 @@ rule({unregister_name, G, _} = Op, N, S) ->
 rule({whereis_name, G, Name}, N, S0) ->
     {At, S} = reader(G, N, S0),
     {find(G, Name, At, S), S};
-%% read/2 (D). As whereis_name/2 where nothing is under way; that nobody answers is an error.
+%% read/2 (D). As whereis_name/2 where nothing is under way; no answer is an error.
 rule({read, G, Name}, N, S0) ->
     case reader(G, N, S0) of
         {{ok, _} = At, S} -> {find(G, Name, At, S), S};
@@ -268,7 +268,7 @@ rule({send, G, Name, Msg}, N, S0) ->
 rule({send, Node, G, Name, Msg}, N, S) ->
     at(Node, fun(S1) -> deliver(target(Node, G, Name, S1), {ok, Node}, {G, Name, Msg}, S1) end,
        {badarg, {G, Name, Msg}}, N, S);
-%% registered_names/1 (L). Of a group that nobody answers for there are none.
+%% registered_names/1 (L). A group for which nobody answers has none.
 rule({registered_names, {s_group, G}}, N, S0) ->
     case reader(G, N, S0) of
         {none, S} -> {[], S};
@@ -313,16 +313,16 @@ rule(crash, N, #{majority := Majority} = S) ->
 
 %% ---------------------------------------------------------------- parts of rules
 
-%% The free namespace is nothing that can be grown, shrunk or deleted.
+%% The free namespace cannot be grown, shrunk or deleted.
 mine(undefined, _, _) -> none;
 mine(G, N, S) -> own(G, N, S).
 
-%% **invite**: each is linked and asked; willing is who is up and in no group of that name.
+%% **invite**: each is linked and asked; nodes that are up and in no group of that name are willing.
 invite(G, Nodes, N, S0) ->
     S = lists:foldl(fun(M, Acc) -> link(N, M, Acc) end, S0, Nodes),
     {[M || M <- Nodes, is_up(M, S), own(G, M, S) =:= none], S}.
 
-%% The members that there are have to be a majority with the new ones, too (rule 32).
+%% The present members must be a majority of the new membership, too (rule 32).
 may_grow(G, [M | _] = Ms, New, S) ->
     New =:= [] orelse length(New) < length(Ms) orelse not sderl_model_state:is_majority(G, M, S).
 
@@ -350,8 +350,8 @@ enter(G, [Seed | Seeds], Whys, N, S0) ->
             end
     end.
 
-%% Whether the process lives is asked first where this node can know: of its own, of members, and,
-%% through the coordinator, of other nodes.
+%% First checks whether the process lives, as far as this node can know: of its own processes, those
+%% of members, and, through the coordinator, those of other nodes.
 register(G, Pid, Op, Remote, N, S0) ->
     case {sderl_model_state:alive(Pid, S0), own(G, N, S0)} of
         {not_a_pid, _} -> {{no, not_a_pid}, S0};
@@ -434,15 +434,15 @@ names_of(N, S) ->
 The choices to be made before the next command:
 
 - `{clash, Island, Name, Entries}`: islands that became one bring different processes under a name.
-  Choose the process that keeps it, or `none`; the resolver says what becomes of the others.
+  Choose the process that keeps it, or `none`; the resolver decides what happens to the others.
 - `{twice, Island, Pid, Names}`: a process had a name in each. Choose the one that stays.
-- `{orphan, Group, Members, Name}`: a member crashed that may have been the one that answered for
-  the name. Choose `keep` or `lose`.
+- `{orphan, Group, Members, Name}`: a member crashed that may have been the home of the name. Choose
+  `keep` or `lose`.
 """.
 -spec open(state()) -> [sderl_model_state:choice()].
 open(#{open := Open}) -> Open.
 
--doc "What may be chosen.".
+-doc "The possible choices.".
 -spec options(sderl_model_state:choice(), state()) -> [term()].
 options(Choice, S) -> sderl_model_choice:options(Choice, S).
 
@@ -450,13 +450,13 @@ options(Choice, S) -> sderl_model_choice:options(Choice, S).
 -spec choose(sderl_model_state:choice(), Chosen :: term(), state()) -> state().
 choose(Choice, Chosen, S) -> sderl_model_choice:choose(Choice, Chosen, S).
 
--doc "Links that the library may have made since, or makes later, without being asked: see above.".
+-doc "Links that the library may have made, or may make later, by itself: see above.".
 -spec may_link(state()) -> [{node(), node()}].
 may_link(#{may_link := May} = S) ->
     lists:usort([P || {A, B} = P <- May ++ sderl_model_state:watched(S),
                       is_up(A, S), is_up(B, S), not sderl_model_state:linked(A, B, S)]).
 
--doc "Adds one of `may_link/1` that was seen.".
+-doc "Adds one of the links of `may_link/1`.".
 -spec linked(node(), node(), state()) -> state().
 linked(A, B, S) ->
     case [P || P <- may_link(S), P =:= {A, B} orelse P =:= {B, A}] of
@@ -466,7 +466,7 @@ linked(A, B, S) ->
 
 %% ---------------------------------------------------------------- what can be seen
 
--doc "What a node shows.".
+-doc "All that can be seen of a node.".
 -spec view(node(), state()) -> view().
 view(N, #{nodes := Nodes, processes := Ps} = S) ->
     #{N := {_, Links, _}} = Nodes,

@@ -2,9 +2,7 @@
 -module(sderl_model_check).
 -moduledoc """
 The invariants of every state and step of `m:sderl_model`, and of the view of a real node at any
-moment.
-
-Properties of the semantics: the tests run thousands of commands and ask here after each.
+moment. The tests run thousands of commands and check them after each.
 """.
 
 %% Sources. `partition` is the property that was published with the executable model; it suggests
@@ -116,7 +114,7 @@ The invariants that a step breaks: a command on a node, and the states before an
 | | |
 |---|---|
 | `link_lost` | links only come, unless a node crashes |
-| `query` | a question changes no group, no island and no name, unless two islands meet over it |
+| `query` | a query changes no group, no island and no name, unless two islands meet by it |
 | `foreign` | names of a group change on none but its members' commands, or with deaths |
 | `type` | a hidden node stays hidden, a normal one normal |
 """.

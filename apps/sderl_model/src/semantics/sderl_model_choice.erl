@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_choice).
 -moduledoc """
-The choices that the rules of `m:sderl_model` leave open: what may be chosen, and what comes of it.
+The choices that the rules of `m:sderl_model` leave open: what may be chosen, and the result.
 """.
 
 -export([options/2, choose/3]).
@@ -23,7 +23,7 @@ choose(Choice, Chosen, #{open := Open} = S0) ->
         false -> error({no_such_choice, Choice, Chosen})
     end.
 
-%% The loser exits, or is told (global's resolvers; INTERNALS, rule 18).
+%% The loser exits, or gets a message (global's resolvers; INTERNALS, rule 18).
 chosen({clash, [M | _], Name, Entries}, Keep, #{resolver := Resolver} = S0) ->
     Others = [Pid || #{pid := Pid} <- Entries, Pid =/= Keep],
     Ns = sderl_model_names:drop(Name, sderl_model_state:names(undefined, M, S0)),

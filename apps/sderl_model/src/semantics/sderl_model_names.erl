@@ -3,10 +3,9 @@
 -moduledoc """
 The rules for the names of one group, which is one namespace.
 
-A namespace is a value, an operation gives an answer and another namespace. Nothing here knows of
-nodes, links or membership: `m:sderl_model` decides who may ask. A process is any term, so that
-the same rules serve the semantics, whose processes are symbols, and a check of answers that real
-nodes gave.
+A namespace is a value; an operation gives an answer and another namespace. Links and membership are
+not known here: `m:sderl_model` decides which node may call. A process is any term, so that the same
+rules serve the semantics, whose processes are symbols, and a check of the answers of real nodes.
 
 ```erlang
 {yes, Ns1} = sderl_model_names:step({register_name, db, p1}, n1, #{}),
@@ -42,10 +41,10 @@ else the member that registered it; `any` once that one has left and the group c
 -doc """
 One operation by a member of the group. `Home` is the home that a registration gets.
 
-- **register**: `yes` if neither the name nor the process is in the namespace. Both are then.
+- **register**: `yes` if neither the name nor the process is in the namespace. Then both are.
 - **re_register**: `yes` if the process is not in the namespace, under this name or another. It
-  then has the name, whoever had it.
-- **unregister**: `ok`, there or not.
+  then has the name, even if another process had it.
+- **unregister**: `ok`, whether the name was there or not.
 - **whereis**: the process or `undefined`.
 """.
 -spec step(op(), Home :: node(), names()) -> {Answer :: term(), names()}.
@@ -76,8 +75,8 @@ has(Pid, Ns) -> lists:any(fun(#{pid := P}) -> P =:= Pid end, maps:values(Ns)).
 died(Pid, Ns) -> #{N => E || N := #{pid := P} = E <- Ns, P =/= Pid}.
 
 -doc """
-**lost**: a member went down. The names that it was the home of are gone; of those that have any
-member as their home nobody outside can say, and they are given apart.
+**lost**: a member went down. The names whose home it was are gone; those whose home is `any` may be
+gone, and are returned separately.
 """.
 -spec lost(node(), names()) -> {names(), Open :: [Name :: term()]}.
 lost(Node, Ns) ->
@@ -94,8 +93,8 @@ moved(Nodes, Ns) ->
 drop(Name, Ns) -> maps:remove(Name, Ns).
 
 -doc """
-**union**: namespaces become one. Gives with it what a resolver has to decide, names that
-different processes hold with all their entries, and the processes that now have two names.
+**union**: namespaces become one. Also gives what a resolver has to decide: names that different
+processes hold, with all their entries, and processes that now have two names.
 """.
 -spec union([names()]) ->
     {names(), Clashes :: [{Name :: term(), [entry()]}], Twice :: [{process(), [Name :: term()]}]}.

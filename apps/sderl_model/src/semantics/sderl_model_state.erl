@@ -3,9 +3,10 @@
 -moduledoc """
 The state of the semantics, and how nodes change their class in it.
 
-As published there are s_groups, free groups (*islands*), free hidden groups, and nodes with a
-type, connections and the names of their groups. `m:sderl_model` has the operations; here is what
-they are made of: linking, joining, becoming free, what nodes are told of others' groups, deaths.
+As in the published semantics, there are s_groups, free groups (*islands*), free hidden groups, and
+nodes with a type, connections and the names of their groups. `m:sderl_model` has the operations;
+this module has their parts: linking, joining, becoming free, what nodes are told of others' groups,
+deaths.
 """.
 
 %% Sources. The four parts of the state: Chechina et al., JPDC 2016, Fig. 5, and its executable
@@ -20,7 +21,7 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 %% one of its members.
 
 -export([new/1, is_up/2, class/2, own/3, names/3, put_names/4]).
--export([link/3, mesh/2, linked/3, ask/3, asked/3]).
+-export([link/3, linked/3, ask/3, asked/3]).
 -export([is_majority/3, decided_by_majority/3]).
 -export([create/3, join/4, leave/3, delete/2, meet/3]).
 -export([spawned/2, alive/2, sent/4, die/2, crash/2, restart/2]).
@@ -31,7 +32,7 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 -type class() :: s_group | free_normal | free_hidden.
 -doc "A place for names: a group, an island or a free hidden node's own.".
 -type space() :: #{group := group(), members := [node()], names := sderl_model_names:names()}.
--doc "What somebody else decides: see `sderl_model:choose/3`.".
+-doc "A choice that the rules leave open: see `sderl_model:choose/3`.".
 -type choice() ::
     {clash, Members :: [node()], Name :: term(), [sderl_model_names:entry()]}
     | {twice, Members :: [node()], sderl_model_names:process(), [Name :: term()]}
@@ -44,11 +45,12 @@ they are made of: linking, joining, becoming free, what nodes are told of others
   a restart the nodes take their groups up in any order) or the class of a free node
 - `majority`: groups that decide by majority, each with its members
 - `down`: nodes that crashed and were not restarted
-- `processes`: those alive, with what they were sent; `spawned`: how many each node ever had
-- `heard`: what a node was told of groups, by whom; by `config` at its start
-- `resolver`: what becomes of a name that two islands bring
+- `processes`: those alive, with their messages; `spawned`: how many each node has had
+- `heard`: the groups that a node was told of, by the node that told; `config` stands for its launch
+  configuration
+- `resolver`: what happens to a name that two islands bring
 - `open`: choices that are to be made before the next command
-- `may_link`: links that the library may have made for its own purposes
+- `may_link`: links that the library may have made by itself
 - `generated`: how many names of groups were generated
 """.
 -type state() :: #{
@@ -128,7 +130,7 @@ names(G, N, S) ->
         #{names := Ns} -> Ns
     end.
 
--doc "Other names for the group that has the node as a member.".
+-doc "Replaces the names of the group that has the node as a member.".
 -spec put_names(group(), node(), sderl_model_names:names(), state()) -> state().
 put_names(G, N, Ns, S) ->
     change_names(fun(#{group := Name, members := Ms}) when Name =:= G ->
@@ -157,8 +159,7 @@ half(A, B, #{nodes := Nodes} = S) ->
     #{A := {Type, Links, Groups}} = Nodes,
     S#{nodes := Nodes#{A := {Type, ordsets:add_element(B, Links), Groups}}}.
 
--doc "**mesh**: all are linked to all.".
--spec mesh([node()], state()) -> state().
+%% **mesh**: all are linked to all.
 mesh(Ns, S) ->
     lists:foldl(fun({A, B}, Acc) -> link(A, B, Acc) end, S, [{A, B} || A <- Ns, B <- Ns, A < B]).
 
@@ -168,13 +169,13 @@ linked(A, B, #{nodes := Nodes}) ->
     lists:member(B, Links).
 
 -doc """
-**ask**: a node that is in no group of that name asks those that it knows, three at most, linked
-ones first. Gives the first that is a member. It is linked to all that it asked.
+**ask**: a node that is in no group of that name asks the nodes that it knows of the group, three at
+most, linked ones first. Gives the first that is a member. The node is linked to all that it asked.
 """.
 -spec ask(group(), node(), state()) -> {{ok, node()} | none, state()}.
 ask(G, N, S) -> ask(asked(G, N, S), G, N, S).
 
--doc "The nodes that are asked as long as none is a member, in their order.".
+-doc "The nodes that are asked, in their order, until one is a member.".
 -spec asked(group(), node(), state()) -> [node()].
 asked(G, N, S) ->
     {Near, Far} = lists:partition(fun(M) -> linked(N, M, S) end, known(G, N, S) -- [N]),
@@ -190,7 +191,7 @@ ask([M | Ms], G, N, S0) ->
 
 %% ---------------------------------------------------------------- classes
 
--doc "**create**: a group of these nodes, which leave what they were free in.".
+-doc "**create**: a group of these nodes, which are not free any more.".
 -spec create(group(), [node()], state()) -> state().
 create(G, Nodes, S) -> join(G, [], Nodes, add(G, S)).
 
@@ -220,21 +221,21 @@ join(G, Ms0, New, S0) ->
     end,
     mesh(Ms, S3).
 
-%% A node that leaves an island leaves its names there; those of a free hidden node are lost.
+%% The names of a node that leaves an island stay there; those of a free hidden node are lost.
 leave_free(Nodes, #{free_groups := Free, free_hidden_groups := Hidden} = S) ->
     S#{free_groups := [{Rest, sderl_model_names:moved(Ms -- Rest, Ns)}
                        || {Ms, Ns} <- Free, Rest <- [Ms -- Nodes], Rest =/= []],
        free_hidden_groups := [H || {N, _} = H <- Hidden, not lists:member(N, Nodes)]}.
 
--doc "**leave**: nodes are members no more; those in no other group become free. The names stay.".
+-doc "**leave**: nodes are not members any more; those in no other group become free. Names stay.".
 -spec leave([node()], space(), state()) -> state().
 leave(Out, #{group := G, members := Ms, names := Ns}, #{s_groups := Groups} = S) ->
     Rest = {G, Ms -- Out, sderl_model_names:moved(Out, Ns)},
     lose(G, Out, S#{s_groups := lists:sort([Rest | except(G, Ms, Groups)])}).
 
 -doc """
-**delete**: the group and its names are gone, and its members know no more of it (but of another one
-of its name).
+**delete**: the group and its names are gone, and its members forget it (but not another one of its
+name).
 """.
 -spec delete(space(), state()) -> state().
 delete(#{group := G, members := Ms}, #{s_groups := Groups, heard := Heard} = S) ->
@@ -257,7 +258,7 @@ lose(G, Out, #{nodes := Nodes, majority := Majority} = S) ->
 - A hidden node begins with no names.
 - Normal ones become one island, with every island that one of them is linked to, and
   all are linked to all. If there is no such island, theirs is new and has no names.
-- A node that is down is nobody's; it begins alone when it is restarted.
+- A node that is down is alone; it begins alone when it is restarted.
 """.
 -spec freed([node()], state()) -> state().
 freed(Nodes, #{nodes := All, free_hidden_groups := Hidden0, free_groups := Free0} = S0) ->
@@ -277,7 +278,7 @@ freed(Nodes, #{nodes := All, free_hidden_groups := Hidden0, free_groups := Free0
             merge([{Up, #{}} | Near], S)
     end.
 
--doc "**meet**: a free normal node asked another one. Their islands become one.".
+-doc "**meet**: a free normal node has called another one. Their islands become one.".
 -spec meet(node(), node(), state()) -> state().
 meet(A, B, #{free_groups := Free} = S) ->
     case {class(A, S), class(B, S)} of
@@ -290,7 +291,7 @@ meet(A, B, #{free_groups := Free} = S) ->
     end.
 
 %% A name that both bring is open until a resolver has decided it. The deciding node links to the
-%% nodes that it tells.
+%% nodes of the losers.
 merge(Islands, #{free_groups := Free, open := Open, may_link := May} = S) ->
     Ms = lists:umerge([M || {M, _} <- Islands]),
     {Ns, Clashes, Twice} = sderl_model_names:union([N || {_, N} <- Islands]),
@@ -311,7 +312,7 @@ spawned(N, #{spawned := Spawned, processes := Ps} = S) ->
     Pid = {pid, N, K + 1},
     {Pid, S#{spawned := Spawned#{N := K + 1}, processes := Ps#{Pid => []}}}.
 
--doc "What is so of a term where a process is expected.".
+-doc "The state of a process; `not_a_pid` for another term.".
 -spec alive(term(), state()) -> alive | dead | unreachable | not_a_pid.
 alive({pid, N, K} = Pid, #{processes := Ps, nodes := Nodes} = S)
   when is_map_key(N, Nodes), is_integer(K) ->
@@ -336,7 +337,7 @@ die(Pid, #{processes := Ps} = S) ->
 
 -doc """
 **crash**: a node's processes, links and names are gone. It stays a member of its groups, as long
-as another member is up that counts it; a group or an island whose members are all down is no more.
+as another member is up; a group or an island whose members are all down is gone.
 """.
 -spec crash(node(), state()) -> state().
 crash(N, #{processes := Ps, down := Down, nodes := Nodes, heard := Heard} = S0) ->
@@ -365,7 +366,7 @@ lost(N, #{s_groups := Groups, free_groups := Free} = S0) ->
     S#{open := Orphans}.
 
 -doc """
-**restart**: the node is back, empty. Where it is counted as a member it is linked to the others.
+**restart**: the node is back, empty. It is linked to the other members of its groups.
 """.
 -spec restart(node(), state()) -> state().
 restart(N, #{down := Down, s_groups := Groups, free_groups := Free} = S0) ->
@@ -383,7 +384,7 @@ known(N, #{heard := #{} = Heard} = S) ->
     [{G, known(G, N, S)}
      || G <- lists:usort([G || {G, _} <- lists:append(maps:values(Of))]), own(G, N, S) =:= none].
 
--doc "The nodes of a group, as its members told, else as the node's launch configuration has it.".
+-doc "The nodes of a group, as its members reported, else as in the node's launch configuration.".
 -spec known(group(), node(), state()) -> [node()].
 known(G, N, #{heard := Heard}) ->
     #{N := Of} = Heard,
@@ -416,8 +417,8 @@ hear(N, Heard, Mates, Of, S) ->
     end.
 
 -doc """
-**watch**: a process that has a name in a group of which its node is no member is watched by one
-of the members, nobody says which, over a link made for that. Gives these links.
+**watch**: a process that has a name in a group of which its node is no member is monitored by one
+of the members, over a link that is made for that; which member is not specified. Gives these links.
 """.
 -spec watched(state()) -> [{node(), node()}].
 watched(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidden} = S) ->

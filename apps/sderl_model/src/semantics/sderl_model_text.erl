@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_text).
 -moduledoc """
-A state of `m:sderl_model` as people read it.
+A state of `m:sderl_model` as text.
 """.
 
 -export([format/1]).

@@ -13,39 +13,38 @@ are random.
 
 | option | meaning |
 |---|---|
-| `seed` | of all chance |
-| `nodes`, `spare` | members at the start (3 to 7), nodes that are none (0 to 2) |
+| `seed` | of all random choices |
+| `nodes`, `spare` | members at the start (3 to 7), nodes that are no members at first (0 to 2) |
 | `groups` | how many (1): the first of all nodes, others of some of them |
 | `made` | groups that are made at run time, of all nodes (0; 1 with the kind `regroup`) |
 | `script` | instead of random faults |
 | `faults`, `kinds`, `time` | at most so many random faults (12), of these kinds, that begin before (40,000 ms) |
-| `clients` | a node and group (1 to 3; with a script none) |
-| `longest` | most of them last at most so long (9000 ms) |
+| `clients` | clients on each node, in each group (1 to 3; with a script none) |
+| `longest` | most faults last at most so long (9000 ms) |
 | `patience` | a client gives up after so many ms (never) |
 | `keep` | names that a node registers in each group and keeps for its life (0) |
 | `mode` | of the groups: `available`, or `majority` (without the island) |
 | `answer` | of available groups: clients are answered when a batch is `committed`, or `applied` on their node |
 | `reads` | so many of a hundred operations are reads through the log (0; 15 in majority mode) |
-| `files` | `true`: a node finds uid, membership and highest epoch again when it restarts (`false`) |
-| `door` | `fun(From, Message)`: whether the library lets it in (`sderl_wire`, where there is one) |
+| `files` | `true`: a node keeps uid, membership and highest epoch in a file over a restart (`false`) |
+| `door` | `fun(From, Message)`: whether the library accepts a message (`sderl_wire`) |
 | `delay` | of links, `{Min, Max}` in ms (`{1, 20}`) |
 | `late` | so many of a hundred messages take ten times as long (2) |
 | `relink` | pairs without a link try again every so many ms (40) |
 | `chunk` | rows in a piece of a snapshot or merge (3) |
 | `boot_spread` | nodes start within so many ms (3000) |
-| `strict` | which promises of `m:sderl_sim_strict` are looked at (the usual ones) |
+| `strict` | which promises of `m:sderl_sim_strict` are checked (the usual ones) |
 | `broken` | faults that are planted in the library: `t:sderl_plant:plant/0` |
 | `core` | the core that runs: `sderl_core`, or one with faults of your own (`sderl_plant:core/1`) |
-| `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
-| `launch` | node to the members that its launch configuration has, where these are not all |
-| `aside_ms`, `forget_ms` | of the groups |
-| `trace` | `true` prints everything that happens, a function gets every line |
+| `resolver` | what a clash may be decided for besides the two processes: `[none]`, or nothing |
+| `launch` | a map from a node to the members in its launch configuration, if these are not all |
+| `aside_ms`, `forget_ms` | settings of the groups |
+| `trace` | `true` prints everything that happens; a function gets every line |
 | `return` | `true`: gives the world at the end instead of `ok` |
 """.
 
--export([run/1, many/2, many/3, schedule/1, apply_cmd/2]).
--export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, note/3, noted/2, now_ms/1, up/2,
-         coord/1]).
+-export([run/1, schedule/1, apply_cmd/2]).
+-export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, note/3, noted/2, coord/1]).
 -export_type([world/0, outcome/0, report/0]).
 
 -include("sderl_sim.hrl").
@@ -53,9 +52,8 @@ are random.
 -opaque world() :: #w{}.
 -type outcome() :: ok | {failed, Why :: term(), Seed :: integer()} | world().
 -doc """
-What became of a schedule: `why` and `at_ms` where a promise was broken, steps of the protocol,
-faults by kind, operations of clients, and in how many ms after the last fault all were one
-component.
+The result of a schedule: `why` and `at_ms` if a promise was broken, steps of the protocol, faults
+by kind, operations of clients, and how many ms after the last fault all were one component.
 """.
 -type report() ::
     #{
@@ -80,23 +78,7 @@ run(#{seed := Seed} = Opts) ->
         #{outcome := failed, why := Why} -> {failed, Why, Seed}
     end.
 
--doc "Runs the seeds of a range and gives those that failed.".
--spec many(integer(), integer()) -> [integer()].
-many(From, To) -> many(From, To, #{}).
-
--doc "Runs the seeds of a range with options; says why those failed that did.".
--spec many(integer(), integer(), map()) -> [integer()].
-many(From, To, Opts) ->
-    Bad = [S || S <- lists:seq(From, To), failed(run(Opts#{seed => S}))],
-    io:format("seeds ~b..~b: ~b failed ~w~n", [From, To, length(Bad), Bad]),
-    Bad.
-
-failed({failed, Why, Seed}) ->
-    io:format("seed ~p: ~0P~n", [Seed, Why, 60]),
-    true;
-failed(_) -> false.
-
--doc "Runs one schedule and tells what it did.".
+-doc "Runs one schedule and reports on it.".
 -spec schedule(map()) -> report().
 schedule(#{seed := Seed} = Opts) ->
     known(Opts),
@@ -143,13 +125,13 @@ known(Opts) ->
         Kinds -> error({unknown_kinds, Kinds, {known, sderl_sim_faults:kinds()}})
     end.
 
-%% ---------------------------------------------------------------- what scripts and tests ask
+%% ---------------------------------------------------------------- for scripts and tests
 
 -doc "Runs a command of a script at once.".
 -spec apply_cmd(term(), world()) -> world().
 apply_cmd(C, W) -> sderl_sim_command:run(C, W).
 
--doc "The name of a member of the first hour.".
+-doc "The name of an initial member.".
 -spec name(pos_integer()) -> node().
 name(I) -> lists:nth(I, sderl_sim_world:names(member, I)).
 
@@ -165,10 +147,6 @@ pid(N, W) -> sderl_sim_world:pid(N, W).
 -spec all(world()) -> [node()].
 all(W) -> sderl_sim_world:all(W).
 
--doc "The simulated time.".
--spec now_ms(world()) -> integer().
-now_ms(W) -> sderl_sim_world:now_ms(W).
-
 -doc "The state of the member on a node, or `none`.".
 -spec state(node(), world()) -> sderl_core:state() | none.
 state(N, #w{group = G} = W) -> sderl_sim_world:state(N, G, W).
@@ -176,10 +154,6 @@ state(N, #w{group = G} = W) -> sderl_sim_world:state(N, G, W).
 -doc "The names that a node holds.".
 -spec rows(node(), world()) -> #{term() => sderl_core:row()}.
 rows(N, #w{group = G} = W) -> sderl_sim_world:rows(N, G, W).
-
--doc "Whether a node is up.".
--spec up(node(), world()) -> boolean().
-up(N, W) -> sderl_sim_world:up(N, W).
 
 -doc "The answer to an operation, or `none`.".
 -spec answer(term(), world()) -> term().
@@ -193,7 +167,7 @@ answer(Id, #w{ops = Ops}) ->
 -spec note(term(), term(), world()) -> world().
 note(Key, Value, #w{notes = Notes} = W) -> W#w{notes = Notes#{Key => Value}}.
 
--doc "What was kept.".
+-doc "What `note/3` has kept.".
 -spec noted(term(), world()) -> term().
 noted(Key, #w{notes = Notes}) -> map_get(Key, Notes).
 

@@ -1,6 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The simulated world. Private to the sderl_sim* modules; what scripts and tests ask goes through
-%% sderl_sim.
+%% The simulated world. Private to the sderl_sim* modules; scripts and tests use sderl_sim.
 
 -include_lib("sderl/src/core/sderl_op.hrl").
 -include_lib("sderl/src/core/sderl_row.hrl").
@@ -41,10 +40,9 @@
     up = false :: boolean(),
     lost = false :: boolean(),          % it never starts again
     paused = false :: boolean(),
-    held = [] :: [term()],              % what came meanwhile, newest first
-    pace = {0, 2} :: {integer(), integer()},    % ms until it gets to what is in a mailbox
-    %% How long its `sderl_node` takes to pass a greeting on, ms; and until when it is at the last
-    %% one.
+    held = [] :: [term()],              % messages that came meanwhile, newest first
+    pace = {0, 2} :: {integer(), integer()},    % ms until it handles what is in a mailbox
+    %% ms that its `sderl_node` takes to pass a greeting on; and when it is done with the last one.
     relay = {0, 0} :: {integer(), integer()},
     relayed = 0 :: integer(),
     hostile = 0 :: 0..100,              % of a hundred messages from it so many come again, changed
@@ -61,13 +59,13 @@
     up = #{} :: #{node() => up | down},         % what each end knows of it
     since = 0 :: integer(),                     % when the later end came up
     cutoff = none :: none | integer(),          % nothing arrives after it
-    down = [] :: [node()]                       % who was told that it is gone
+    down = [] :: [node()]                       % ends that were told that it is gone
 }).
 
 %% The history of a group, to check its promises.
 -record(b, {
     log = #{} :: map(),         % position => {when it was first seen, batch}
-    %% the batch applied last, and what it made of what table
+    %% the batch applied last, with the tables before and after it
     change = none :: none | {term(), term()},
     tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
     %% {origin, session, number of a list} => positions where it was answered
@@ -96,7 +94,7 @@
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost
     gave_up = #{} :: map(),     % {pid, name} that an operation took from it where it lives
-    out = [] :: [node()],       % nodes whose removal somebody asked for
+    out = [] :: [node()],       % nodes whose removal was asked for
     deleted = false :: boolean(),
     majority = none :: term(),          % of sderl_sim_majority, in majority mode
     %% at run time: it may be deleted and made again, and be there twice
@@ -107,14 +105,14 @@
     seed :: integer(),
     opts :: map(),
     core = sderl_core :: module(),              % or one with planted faults (sderl_plant)
-    hello = sderl_hello :: module(),            % so, too
+    hello = sderl_hello :: module(),            % likewise
     dice :: sderl_sim_dice:dice(),
     now = 0 :: integer(),
     queue = sderl_sim_queue:new() :: sderl_sim_queue:queue(),
     trace = none :: none | fun((iodata()) -> term()),
     names = [] :: [node()],                     % all nodes, sorted
-    groups = #{} :: #{term() => [node()]},      % nodes that may have a part in it, sorted
-    group = g :: term(),                        % the group that commands and questions speak of
+    groups = #{} :: #{term() => [node()]},      % nodes that may be members, sorted
+    group = g :: term(),                        % the group that commands and questions are about
     nodes = #{} :: #{node() => #n{}},
     ms = #{} :: #{node() => #{term() => #m{}}},
     books = #{} :: #{term() => #b{}},
@@ -124,7 +122,8 @@
     cuts = #{} :: #{{node(), node()} => []},
     %% since when the first knows of no link to the second
     unlinked = #{} :: #{{node(), node()} => integer()},
-    %% Ways on which nothing arrives although the link stands, with what waits there, newest first.
+    %% Directions in which nothing arrives although the link is up, with the waiting items, newest
+    %% first.
     silent = #{} :: #{{node(), node()} => [{Link :: pos_integer(), term()}]},
     delays = #{} :: #{{node(), node()} => {integer(), integer()}},
     %% from, to: when the last item on the way arrives

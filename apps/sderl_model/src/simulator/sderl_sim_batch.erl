@@ -3,8 +3,8 @@
 -moduledoc """
 Many simulated schedules at once: one process a schedule, as many at a time as there are schedulers.
 
-A schedule stays deterministic: it shares nothing with the others. Its process begins with a heap in
-which most that it makes dies young, and which is small enough for a cache.
+Schedules are deterministic, because they share nothing. The initial heap of a schedule's process is
+large enough that most of its data is short-lived garbage, and small enough for a cache.
 """.
 
 %% The process of a schedule answers with its exit reason.
@@ -14,9 +14,9 @@ which most that it makes dies young, and which is small enough for a cache.
 -export_type([summary/0]).
 
 -doc """
-The results of schedules together: how many, steps of the protocol, operations of clients, faults by
-kind, the ms after the last fault until each became one component, and the reports of those that
-broke a promise.
+The sums of schedules: how many, steps of the protocol, operations of clients, faults by kind; the
+ms from the last fault until each became one component; and the reports of those that broke a
+promise.
 """.
 -type summary() :: #{
     schedules := non_neg_integer(), steps := non_neg_integer(), operations := non_neg_integer(),

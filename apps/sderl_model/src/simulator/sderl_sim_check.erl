@@ -14,16 +14,16 @@ the faults are in `m:sderl_sim_settle`.
 | `right_answer` | `yes` where name and pid were free, `no` only where they were not, decided in order |
 | `one_owner` | after the same batch, every member of a component has the same table: a name has one owner |
 | `one_name` | a pid has one name |
-| `index` | the coordinator's index of pids is that of its table |
+| `index` | the coordinator's index of pids agrees with its table |
 | `within_one_batch` | live members have all but the batch that is out |
 | `no_way_back` | a member acknowledges no epoch below one that it promised |
 | `first_answer` | a list that is sent again gets its first answer |
-| `everywhere` | what was answered `yes` is on every live member of the component (with `answer => applied`: but those whose acknowledgement of the batch that is out is missing) |
+| `everywhere` | what was answered `yes` is on every live member of the component (with `answer => applied`: except those that have not acknowledged the batch that is out) |
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
-| `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it, or brought its shard before: what that says of its names counts) |
+| `stays_away` | what a batch removed does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it, or sent its shard before: for the home's names the shard counts) |
 | `as_decided` | a clash is settled as its resolver decided |
-| `one_acknowledges` | two coordinators do not both answer when they have coordinated, have been linked and left alone for a while |
+| `one_acknowledges` | two coordinators do not both answer after they have coordinated and been linked and undisturbed for a while |
 """.
 -include("sderl_sim.hrl").
 
@@ -33,11 +33,11 @@ the faults are in `m:sderl_sim_settle`.
 -import(sderl_sim_world,
         [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
 
-%% So long may two components that see each other take to become one. A member that stopped is
-%% waited for in it, and an offer that was lost is repeated: a few times the set-aside time.
+%% How long two linked components may take to merge. The merge waits for members that stopped, and
+%% lost offers are repeated: a few times the set-aside time.
 -define(MERGE_MS, 12_000).
 
-%% ---------------------------------------------------------------- what is noted, and when
+%% ---------------------------------------------------------------- what is recorded, and when
 
 -doc "A member's list of operations goes out.".
 -spec asked(node(), term(), pos_integer(), [{term(), term()}], #w{}) -> #w{}.
@@ -118,8 +118,8 @@ caught_up(N, G, W) ->
     #{lineage := E, num := Num} = seen(N, G, W),
     has(N, G, E, Num, W).
 
-%% The own names of a learner stay what they were, whatever batches it applies. What batches before
-%% its snapshot made of them, the learner has when the snapshot is complete.
+%% The own names of a learner do not change by batches that it applies. The effect of batches before
+%% its snapshot is there when the snapshot is complete.
 has(N, G, E, Num, W) ->
     case seen(N, G, W) of
         #{syncing := true} -> W;
@@ -213,7 +213,7 @@ no_way_back(N, G, E, W) ->
     case P of
         #{{N, Life} := E} -> W;
         #{{N, Life} := Max} when E < Max -> violation(no_way_back, [N, E, Max], W);
-        %% What it says as it leaves does not bind it in a new group of the same name.
+        %% What a member sends as it leaves does not bind it in a new group of the same name.
         _ when Gone -> W;
         _ -> keep_book(G, B#b{promised = P#{{N, Life} => E}}, W)
     end.
@@ -238,7 +238,7 @@ within_one_batch(_, _, _, _) -> ok.
 %% ---------------------------------------------------------------- answers
 
 first_answer(_, V, V, _) -> ok;
-%% A client hears one answer; that nobody knows any more contradicts none.
+%% A client gets one answer; `unknown` contradicts none.
 first_answer(_, _, unknown, _) -> ok;
 first_answer(_, unknown, _, _) -> ok;
 first_answer(_, {live, _}, _, _) -> ok;
@@ -270,8 +270,8 @@ everywhere(N, G, Id, Op, W) ->
         _ -> ok
     end.
 
-%% Where clients hear what was applied on their node, others that count have it once they have
-%% acknowledged it, or it is not the batch that is out.
+%% With `answer => applied`, other live members need not have the batch that is out before they have
+%% acknowledged it.
 not_awaited(N, {E, Num}, E, {Num, Wait}, W) ->
     case sderl_sim_world:option(answer, committed, W) of
         applied -> lists:delete(N, Wait);
@@ -328,7 +328,7 @@ refused(G, Id, Op, Pid, W) when is_pid(Pid) ->
                     {ok, Name} <- [sderl_sim_store:held_by((member(M, G, W))#m.store, Pid)]],
             ok = sderl_sim_strict:refused(G, Id, Pid, W),
             keep_book(G, B#b{refused = R#{Pid => {Id, Pos, W#w.now}}}, W);
-        %% The operation of a client that was told that its node is no member was in no batch.
+        %% A client that was told that its node is no member has its operation in no batch.
         _ -> W
     end;
 refused(_, _, _, _, W) -> W.
@@ -397,9 +397,9 @@ stays_away(N, G, Names, Store, Seen, W) ->
         end
     end, W, Names).
 
-%% A piece of a shard is what its home had when it sent it. The home may get the batch from its
-%% former component while the piece is on its way: whom it joins cannot know, and asks for the whole
-%% shard anew when the home comes back.
+%% A piece of a shard has the rows of its home when it was sent. The home may get the batch from its
+%% former component while the piece is on its way: the component that it joins cannot know that, and
+%% asks for the whole shard again when the home comes back.
 brings(N, G, E, Rows, W) ->
     #b{removed = Removed, applied = Applied, brought = Brought} = B = book(G, W),
     Lacking = #{Pid => {E, Pos}
@@ -408,7 +408,7 @@ brings(N, G, E, Rows, W) ->
                    Home =:= N, is_behind(N, Of, Num, Applied)},
     keep_book(G, B#b{brought = maps:merge(Brought, Lacking)}, W).
 
-%% What the member brought counts even if its node went right afterwards.
+%% The rows that a member brought count even if its node went down right afterwards.
 is_behind(Home, E, Num, Applied) ->
     case [Has || {N, _, Of} := Has <- Applied, N =:= Home, Of =:= E] of
         [] -> false;

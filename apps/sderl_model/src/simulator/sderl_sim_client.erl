@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_client).
 -moduledoc """
-Clients of a simulated group: what they ask, and when. What their answers make known is in
-`m:sderl_sim_known`.
+Clients of a simulated group: what they ask, and when. `m:sderl_sim_known` has what is known from
+their answers.
 
-Every client owns one name, that of its node, life and number. Nobody else registers it, so it knows
-what must be true of it: what it was last answered. Other clients now and then unregister it all the
-same; meanwhile an answer proves nothing. Besides, all fight for a few names.
+Every client owns one name, of its node, life and number. No other client registers it, so its state
+is known from the last answer. Other clients now and then unregister it all the same; meanwhile an
+answer proves nothing. Besides, all clients compete for a few names.
 
-A client may have `patience` for so many ms only: then it gives up and goes on under another own
-name, of the old one nothing is known any more. And a node may `keep` names that stand for its whole
-life and that nobody else touches: more rows for snapshots and merges, none of which may be lost.
+With `patience` a client gives up after so many ms and continues with another own name; nothing is
+known of the old one any more. And a node may `keep` names for its whole life that nobody else
+touches: more rows for snapshots and merges, none of which may be lost.
 """.
 -include("sderl_sim.hrl").
 
@@ -21,7 +21,7 @@ life and that nobody else touches: more rows for snapshots and merges, none of w
 
 %% The own names of a client that has given up have other numbers.
 -define(ANOTHER, 1000).
-%% And such a client takes its time: names of which nothing is known are never unregistered.
+%% Such a client pauses first: names of which nothing is known are never unregistered.
 -define(RECOVERS_MS, 1000).
 %% So many of a hundred operations are reads, in majority mode.
 -define(READS, 15).
@@ -64,7 +64,7 @@ turn(N, G, Life, K, W0) ->
         _ -> W0
     end.
 
-%% With options, as a plain registration has no tag.
+%% With options, because a plain registration has no tag.
 register_with(Name, Pid) -> #?REGISTER_WITH{name = Name, pid = Pid, options = #{}}.
 
 register_over(Name, Pid, Dead) ->
@@ -161,7 +161,7 @@ default_reads(G, W) ->
         majority -> ?READS
     end.
 
-%% A look-up through the log: of its own name, of somebody else's, or of one for which all fight.
+%% A look-up through the log: of its own name, of another client's, or of a contested one.
 read(G, Own, W0) ->
     #b{truth = Truth} = book(G, W0),
     {X, W1} = rnd(1, 10, W0),
@@ -204,7 +204,7 @@ own(N, Own, _, W0) ->
     {P, W1} = pid(N, W0),
     {?REGISTER(Own, P), W1}.
 
--doc "The names for which all fight.".
+-doc "The names for which all clients compete.".
 -spec contested() -> [atom()].
 contested() -> [c1, c2, c3, c4].
 
