@@ -136,7 +136,7 @@ takes_in(Fx) -> [M || {send, _, M} <- Fx, element(1, M) =:= bring].
 step(Now, Events, S0) ->
     {Fx1, S1} = sderl_core:step(Now, Events, S0),
     {Fx2, S} = sderl_core:propose(Now, sderl_sim_store,
-                                  sderl_sim_store:index(build, sderl_sim_store:new('n4@t', ?NODES)),
+                                  sderl_sim_store:index(build, sderl_sim_store:new(?NODES)),
                                   S1),
     {Fx1 ++ Fx2, S}.
 

@@ -58,7 +58,7 @@ args(Mem) ->
     #{group => g, uid => <<"u">>, self => ?SELF, addr => self(), inc => 1, now => 0, clock => 1000,
       mem => Mem}.
 
-store() -> sderl_sim_store:index(build, sderl_sim_store:new(?SELF, [?SELF])).
+store() -> sderl_sim_store:index(build, sderl_sim_store:new([?SELF])).
 
 hello(Mem) ->
     Epoch = {-1100, ?BACK},

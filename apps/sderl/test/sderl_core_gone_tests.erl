@@ -58,7 +58,7 @@ the_last_one_serves_test() ->
     ?assertEqual([], answers(Fx6)).
 
 asked(Op, Now, S0) ->
-    Store = sderl_sim_store:index(build, sderl_sim_store:new(?SELF, sderl_core:members(S0))),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(sderl_core:members(S0))),
     {Fx1, S1} = step(Now, [{op, make_ref(), Op}], S0),
     {Fx2, S2} = sderl_core:propose(Now, sderl_sim_store, Store, S1),
     {Fx3, S} = sderl_core:propose(Now, sderl_sim_store, Store, S2),

@@ -84,7 +84,7 @@ what_went_to_another_epoch_stays_open_test() ->
     ?assertEqual(coord, sderl_core:role(S2)),
     Mem = sderl_membership:remove(['n3@t'], 1, membership()),
     {_, S3} = sderl_core:step(40, [{msg, 'n2@t', {mem, Mem}}], S2),
-    Store = sderl_sim_store:index(build, sderl_sim_store:new('n3@t', ?NODES)),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(?NODES)),
     {Fx, _} = sderl_core:propose(40, sderl_sim_store, Store, S3),
     ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
     ?assertEqual([{R, unknown}], replies(Fx)).

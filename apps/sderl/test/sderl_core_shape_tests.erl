@@ -38,7 +38,7 @@ hundred() ->
                            now => 0, clock => 1000, mem => Mem, found => true}),
     {Fx0, S1} = sderl_core:step(0, [start], S0),
     ?assertEqual([{index, build}], [E || {index, _} = E <- Fx0]),
-    Store0 = sderl_sim_store:index(build, sderl_sim_store:new(node(), [node()])),
+    Store0 = sderl_sim_store:index(build, sderl_sim_store:new([node()])),
     Clients = [make_ref() || _ <- lists:seq(1, ?OPS)],
     Ops = [[{name, K} | spawn(fun() -> ok end)] || K <- lists:seq(1, ?OPS)],
     {Fx1, S2} = sderl_core:step(1, [{op, C, Op} || {C, Op} <- lists:zip(Clients, Ops)], S1),

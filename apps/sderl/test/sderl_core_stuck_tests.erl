@@ -36,7 +36,7 @@ a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     {_, S2} = sderl_core:step(30, [Gone], S1),
     {_, S3} = ticks(1000, 12_000, S2),
     ?assertEqual({coord, false}, {sderl_core:role(S3), syncing(S3)}),
-    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ?NODES)),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(?NODES)),
     {_, S4} = sderl_core:propose(12_000, sderl_sim_store, Store, S3),
     {Fx, _} = sderl_core:propose(12_000, sderl_sim_store, Store, S4),
     ?assertEqual([{Client, yes}], replies(Fx)).
@@ -287,7 +287,7 @@ coordinator() ->
     {_, S2} = sderl_core:step(16, [{msg, N, {joined, Epoch, 7, []}} || N <- ['n3@t', 'n4@t']], S1),
     ?assertEqual(coord, sderl_core:role(S2)),
     {_, S3} = sderl_core:step(17, [{msg, N, {ack, Epoch, 7, none}} || N <- ['n3@t', 'n4@t']], S2),
-    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ?NODES)),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(?NODES)),
     {Fx4, S4} = sderl_core:propose(18, sderl_sim_store, Store, S3),
     [{Num, Items, Index}] = [{N, I, X} || {apply, _, N, I, X} <- Fx4],
     {Store1, _} = sderl_sim_store:apply(Store, Epoch, Num, Items, Index),

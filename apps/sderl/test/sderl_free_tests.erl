@@ -61,7 +61,7 @@ moved_to_other_members_test() ->
     S0 = sderl_core:init(Own#{mem => sderl_membership:new(['n1@t']), found => true}),
     {_, S1} = sderl_core:step(1, [start], S0),
     {_, S2} = sderl_core:step(2, [{op, none, #add{nodes = ['n2@t']}}], S1),
-    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ['n1@t'])),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(['n1@t'])),
     {Fx, S3} = sderl_core:propose(3, sderl_sim_store, Store, S2),
     [{Epoch, Num, Items}] = [{E, N, I} || {apply, E, N, I, _} <- Fx],
     ?assertEqual(['n1@t', 'n2@t'], sderl_core:members(S3)),

@@ -228,7 +228,7 @@ lied(Lies, Now, S0) ->
         lists:foldl(fun(Event, {At, S}) ->
             {_, S1} = sderl_core:step(At, [Event], S),
             {_, S2} = sderl_core:propose(At, sderl_sim_store, sderl_sim_store:index(
-                build, sderl_sim_store:new(node(), [])
+                build, sderl_sim_store:new([])
             ), S1),
             {At + 50, S2}
         end, {Now + 1, S0}, Lies ++ [tick, wake, tick]),

@@ -19,7 +19,7 @@
 stream(Stream) -> stream(Stream, none).
 
 %% With the table that a process before it in the same life of the node left behind.
-stream({Node, Args0, Steps}, Before) ->
+stream({_, Args0, Steps}, Before) ->
     Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil,
                        linked, mode, fresh], Args0),
     {Store, Args} = case {Args0, Before} of
@@ -28,7 +28,7 @@ stream({Node, Args0, Steps}, Before) ->
             {S, _} = sderl_sim_store:redo(sderl_sim_store:index(drop, Before)),
             {S, maps:merge(Args1, sderl_sim_store:recover(S))};
         {#{mem := Mem}, _} ->
-            {sderl_sim_store:new(Node, sderl_membership:members(Mem)),
+            {sderl_sim_store:new(sderl_membership:members(Mem)),
              maps:merge(Args1, maps:with([mem, found], Args0))}
     end,
     R = steps(Steps, #r{core = sderl_core:init(Args), store = Store}),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_command).
 -moduledoc """
-The commands of a script: what happens to the simulated world, at a time or at once.
+The commands of a script: changes of the simulated world.
 
 | command | what happens |
 |---|---|
@@ -9,26 +9,26 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{crash, N, How}` | it dies; the others notice `fast`, or by silence only (`slow`) |
 | `{lose, N, How}` | it dies and never comes back, unless it is one of the last two |
 | `{kill, N}`, `{kill_in_step, N}` | its process of the group dies, now or in its next step |
-| `{kill_half, N}` | it dies between two writes of rows, when it next writes any |
-| `{pause, N}`, `{resume, N}`, `resume_all` | it stops and goes on |
-| `{pace, N, {Min, Max}}` | its processes take so many ms to get to their mail |
-| `{relay, N, {Min, Max}}` | its node process takes so many ms to pass greetings on |
-| `{mutate, N, Percent}` | of a hundred messages from it so many come again, changed: these must end no process |
+| `{kill_half, N}` | it dies between two writes of rows, when it next writes some |
+| `{pause, N}`, `{resume, N}`, `resume_all` | it stops and continues |
+| `{pace, N, {Min, Max}}` | its processes take so many ms to handle their messages |
+| `{relay, N, {Min, Max}}` | its node process takes so many ms to forward greetings |
+| `{mutate, N, Percent}` | this percentage of its messages comes a second time, changed: these must end no process |
 | `{clock, N, Ms}` | its system clock is off by so much |
-| `{version, N, V}` | it speaks this version of the messages: 1 is everyone's, 2 says more, 3 is not understood |
+| `{version, N, V}` | it sends this version of the messages: 1 is the usual one, 2 has additions, 3 is not understood |
 | `{cut, A, B, How}`, `{uncut, A, B}` | a pair has no link, and may have one again |
 | `{split, As, Bs, How}`, `join` | no pair across has a link; all pairs may have one |
 | `{islands, [[N]], How}` | the same for any number of sides |
 | `{shape, [{A, B}], How}` | only these pairs have a link: a chain, a star |
 | `{drop, A, B}` | a link breaks and may come back at once |
-| `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | of what `A` sends to `B`, in ms |
-| `{silence, A, Bs}`, `{speak, A, Bs}` | what `A` sends to these waits, and goes on; the links stand |
+| `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | the delay of what `A` sends to `B`, in ms |
+| `{silence, A, Bs}`, `{speak, A, Bs}` | what `A` sends to these is held back, and released; the links stay |
 | `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `sderl_core:op()` |
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
-| `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
+| `{create, N}` | `N`, not a member of the group, creates one of that name (the caller counts its members) |
 | `{make, N}` | `N` creates the group, unless it is in one of that name, and adds all others |
-| `{recover, N, Survivors}` | an operator tells `N` that a group in majority mode goes on with these members only |
-| `{meet, N, M}` | `N` tells `M` of its island, so that these become one |
+| `{recover, N, Survivors}` | an operator tells `N` that a group in majority mode continues with these members only |
+| `{meet, N, M}` | `N` tells `M` of its island, so that the two become one |
 | `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
 | `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
 | `{all, [Command]}` | one after another, at once |
@@ -43,7 +43,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 
 -import(sderl_sim_world, [node/2, member/3, rows/3, violation/3]).
 
-%% From the making of a group until its other members are asked for.
+%% From the creation of a group until its other members are added.
 -define(ADD_MS, 300).
 
 -doc "Runs a command now.".
@@ -112,7 +112,7 @@ run({make, N}, #w{group = G} = W0) ->
         {#n{up = true, paused = false}, #m{store = undefined}} ->
             W1 = sderl_sim_node:create(N, G, W0),
             #b{truth = Truth} = B = sderl_sim_world:book(G, W1),
-            %% The known names were those of the group before.
+            %% The known names were those of the former group.
             W2 = sderl_sim_world:keep_book(G, B#b{truth = #{Own => unknown || Own := _ <- Truth}},
                                            W1),
             Others = lists:delete(N, sderl_sim_world:nodes_of(G, W2)),
@@ -146,7 +146,7 @@ run(heal, W0) ->
         run({restart, N}, run({resume, N}, same_again(N, run({clock, N, 0}, W))))
     end, sderl_sim_net:speak_all(W0#w{cuts = #{}, delays = #{}}), sderl_sim_world:all(W0)).
 
-%% A fault that was there is over: others do not notice.
+%% A fault of the node itself is over; others do not notice.
 same_again(N, W) ->
     #n{pace = Pace, relay = Relay, version = V} = node(N, W),
     Wa = case Pace of {0, 2} -> W; _ -> run({pace, N, {0, 2}}, W) end,

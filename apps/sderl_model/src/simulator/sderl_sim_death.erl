@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_death).
 -moduledoc """
-Deaths of registered processes in the simulated world: who hears of one, and how, as with
-`sderl_watch` and the monitors of `sderl_group`.
+Deaths of registered processes in the simulated world: which nodes learn of one, and how. It does
+what `sderl_watch` and the monitors of `sderl_group` do.
 """.
 -include("sderl_sim.hrl").
 
@@ -18,7 +18,7 @@ Deaths of registered processes in the simulated world: who hears of one, and how
 -spec dies(pid(), #w{}) -> #w{}.
 dies(Pid, #w{dead = Dead} = W) -> died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}}).
 
-%% Its own node's monitor says so.
+%% The monitor on its own node reports it.
 died(N, Pid, W0) ->
     #n{groups = Gs} = node(N, W0),
     lists:foldl(fun(G, W) ->
@@ -26,7 +26,7 @@ died(N, Pid, W0) ->
         deaths(N, G, lists:sort(Had), W)
     end, W0, Gs).
 
--doc "Of these rows the ones of dead processes of the node are to go.".
+-doc "Asks for the removal of those of these rows that belong to dead processes of the node.".
 -spec deaths(node(), term(), [sderl_core:row()], #w{}) -> #w{}.
 deaths(N, G, Rows, W) ->
     lists:foldl(fun(?ROW(Name, Pid, _, _, _), Acc) when node(Pid) =:= N ->
@@ -38,8 +38,8 @@ deaths(N, G, Rows, W) ->
                 end, W, Rows).
 
 -doc """
-An effect of a clash goes over a link, when there is one (`sderl_watch`). Of a kill the node hears
-whether it arrived, of a message it does not.
+An effect of a clash goes over a link, as soon as there is one (`sderl_watch`). Whether it arrived
+is known of a kill, but not of a message.
 """.
 -spec tell_loser(node(), pos_integer(), term(), tuple(), #w{}) -> #w{}.
 tell_loser(N, Life, G, {What, Pid, _} = Effect, W) ->
@@ -51,7 +51,7 @@ tell_loser(N, Life, G, {What, Pid, _} = Effect, W) ->
                 true -> dies(Pid, W);
                 false -> in(?TELL_AGAIN_MS, {tell_loser, N, Life, G, Effect}, W)
             end;
-        %% Nobody else tells a process outside that its home could not reach while that was there.
+        %% The node that was to tell has ended, and no other one tells a process outside the group.
         true -> sderl_sim_strict:told(G, Pid, W);
         false -> W
     end.
@@ -61,7 +61,7 @@ is_reached(exit, N, M, _, W) -> sderl_sim_net:stands(N, M, W);
 is_reached(notice, N, M, G, W) -> lists:member(M, sderl_sim_net:linked(N, G, W)).
 
 -doc """
-Pids whose names have another home are watched by the coordinator, over links that are there.
+Pids whose names have another home are watched by the coordinator, over the links that it has.
 """.
 -spec foreign_deaths(node(), term(), #w{}) -> #w{}.
 foreign_deaths(N, G, W) ->

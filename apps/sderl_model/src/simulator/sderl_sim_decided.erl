@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_decided).
 -moduledoc """
-The decisions of the coordinator of a simulated group in a batch, worked out a second time: the
+The decisions of the coordinator of a simulated group in a batch, computed a second time: the
 answers to operations, the names that they remove, and the settlement of clashes. See
 `m:sderl_sim_check`.
 """.
@@ -15,8 +15,8 @@ answers to operations, the names that they remove, and the settlement of clashes
 
 -doc "`right_answer`: the answers that a batch gives, in order, on the table before it.".
 -spec right_answers([term()], sderl_sim_store:store(), #w{}) -> ok.
-%% A batch that holds lists holds nothing else that changes rows. What the operations before in the
-%% batch made of names and pids stands beside the table: `none` where it is free now.
+%% A batch that has lists has nothing else that changes rows. The changes of names and pids by
+%% earlier operations of the batch are kept beside the table: `none` for one that is free now.
 right_answers(Items, Store, W) ->
     lists:foldl(fun(#seg{member = O, operations = Ops, answers = As}, Acc) ->
         lists:foldl(fun({Op, A}, {Held, Pids}) -> right_answer(Op, A, O, Held, Pids, Store, W) end,
@@ -94,7 +94,7 @@ name_of(Pid, Pids, Store) ->
             end
     end.
 
--doc "`as_decided`: the resolver's word. A process that is to exit has lost the name.".
+-doc "`as_decided`: what the resolver decided. A process that is to exit has lost the name.".
 -spec as_decided(node(), [term()], #w{}) -> ok.
 as_decided(N, Items, W) ->
     _ = [violation(as_decided, [N, Name, Pid, Fx], W)
@@ -102,9 +102,9 @@ as_decided(N, Items, W) ->
             {exit, Loser, _} <- Fx, Loser =:= Pid],
     ok.
 
-%% ---------------------------------------------------------------- what is taken away
+%% ---------------------------------------------------------------- removals
 
--doc "Notes what a batch takes away on purpose, for `stays_away`; not what leaves with its home.".
+-doc "Records which names a batch removes by itself, not with their home; for `stays_away`.".
 -spec taken_away(term(), term(), [term()], sderl_sim_store:store(), map(), #w{}) -> #w{}.
 taken_away(G, Pos, Items, Store, View, W) ->
     Take = fun(Item, Acc) -> taken(Item, Store, Acc) end,
@@ -113,7 +113,7 @@ taken_away(G, Pos, Items, Store, View, W) ->
         {[], []} -> W;
         _ ->
             #b{removed = R} = B = book(G, W),
-            %% A member that the batch removes has to apply it, too.
+            %% A member that the batch removes must apply it, too.
             Out = lists:append([Ns || #mem{removed = Ns} <- Items]),
             Counted = fun(Home) ->
                 maps:get(Home, View, none) =:= live orelse lists:member(Home, Out)
@@ -131,7 +131,7 @@ taken(#clashes{clashes = Open}, _, {Held, Gone, Back}) ->
     {Held, Gone, [sderl_row:pid(Row) || _ := {A, B} <- Open, Row <- [A, B]] ++ Back};
 taken(_, _, Acc) -> Acc.
 
-%% What the batch made of a name stands beside the table, as in right_answers/3.
+%% The changes of the batch are kept beside the table, as in right_answers/3.
 took(?UNREGISTER(Name), ok, Store, {Held, Gone, Back} = Acc) ->
     case had(Name, Held, Store) of
         none -> Acc;

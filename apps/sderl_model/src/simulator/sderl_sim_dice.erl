@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_dice).
 -moduledoc """
-Dice of a simulated world: the numbers that `m:rand` gives with the algorithm `exsss`, made without
-its state of functions. A schedule asks for tens of thousands.
+Dice of a simulated world: the same numbers as from `m:rand` with the algorithm `exsss`, without the
+cost of its state, because a schedule needs tens of thousands.
 """.
 
 %% The state of the generator is a pair in one cell, as in rand.
@@ -15,7 +15,7 @@ its state of functions. A schedule asks for tens of thousands.
 
 -define(BITS, 58).
 -define(MASK(Bits, X), ((X) band ((1 bsl (Bits)) - 1))).
-%% Bits that would be shifted out at the left are cut off before, so that no big number is made.
+%% Bits that would be shifted out at the left are cut off first, so that there is no big number.
 -define(SHIFT(X, By), (?MASK(?BITS - (By), X) bsl (By))).
 
 -doc "Dice for a seed.".
@@ -36,6 +36,6 @@ roll(Sides, [A0 | B0]) ->
     Rest = Number rem Sides,
     case Number - Rest =< (1 bsl ?BITS) - Sides of
         true -> {Rest + 1, [B | A]};
-        %% The last numbers do not fill a row of all sides.
+        %% The highest numbers would favour the low sides.
         false -> roll(Sides, [B | A])
     end.

@@ -3,37 +3,37 @@
 -moduledoc """
 Random schedules of faults: a script for `m:sderl_sim_command`.
 
-A fault begins at some time and most end by themselves, so that faults of all kinds overlap. Every
-kind also strikes the coordinator in particular where that makes a difference.
+A fault begins at some time, and most end by themselves, so that faults of all kinds overlap. Each
+kind also picks out the coordinator, if that makes a difference.
 
 | kind | what |
 |---|---|
 | `crash` | a node, or several at once, die with their memory and come back |
 | `kill` | the process of the protocol alone dies, also between two effects |
-| `pause` | a node stops and goes on, also while a link of it breaks |
+| `pause` | a node stops and continues, also while a link of it breaks |
 | `slow` | a node takes long for everything |
 | `delay` | what one node sends to another takes up to seconds |
 | `drop` | a link breaks, with what was under way, and comes back |
 | `cut` | a pair cannot see each other while others see both |
 | `split` | two or three sides cannot see each other |
-| `chain` | nodes see their neighbours alone, or one of them only |
-| `clock` | a node's system clock jumps, and it or its process starts anew |
-| `version` | a node restarts with another version of the messages, and later with everyone's |
+| `chain` | nodes see only their neighbours, or only one of them |
+| `clock` | a node's system clock jumps, and the node or its process restarts |
+| `version` | a node restarts with another version of the messages, and later with the usual one |
 | `member` | nodes are added, removed, and leave |
 | `death` | a registered process dies |
 
-Further kinds, which a schedule has only where it is asked for them:
+Further kinds, which a schedule has only if they are asked for:
 
 | kind | what |
 |---|---|
 | `loss` | a node dies and never comes back |
-| `silence` | what a node sends to another, or to all, waits up to half a minute while the links stand |
+| `silence` | what a node sends to another, or to all, is held back for up to half a minute, while the links stay |
 | `half` | the process of the protocol dies between two writes of rows |
-| `relay` | a node passes greetings on late, so that what was sent after them comes before them |
-| `prune` | a node's system clock jumps by days: it forgets who was removed |
+| `relay` | a node forwards greetings late, so that later messages overtake them |
+| `prune` | a node's system clock jumps by days: it forgets removed members |
 | `regroup` | a group that was made at run time is deleted, and one of its name is made |
 | `meet` | the islands of two free nodes become one (every node has one beside its groups) |
-| `mutate` | what a node sends comes a second time, changed, `sderl_sim_hostile` |
+| `mutate` | what a node sends comes a second time, changed (`sderl_sim_hostile`) |
 """.
 -include("sderl_sim.hrl").
 
@@ -54,12 +54,13 @@ Further kinds, which a schedule has only where it is asked for them:
 -spec kinds() -> [atom()].
 kinds() -> [K || {K, _} <- ?WEIGHTS].
 
--doc "The kinds of a schedule that is not asked for others.".
+-doc "The kinds of a schedule whose options name none.".
 -spec usual() -> [atom()].
 usual() -> kinds() -- ?UNUSUAL.
 
 -doc """
-A script; the options say of which `kinds`, at most how many (`faults`) and until when (`time`).
+A script with faults of the `kinds`, at most so many (`faults`) and until that `time`, of the
+options.
 """.
 -spec script(#w{}) -> {[{integer(), term()}], #w{}}.
 script(#w{opts = Opts} = W0) ->
@@ -174,11 +175,11 @@ fault(loss, _, _, How, _, W0) ->
     {G, W} = group(W0),
     {[{in, G, {on_coord, lose, How}}], W};
 fault(silence, X, N, _, D, W) when X =< 35 ->
-    %% A sender that stalls: it hears all, and nobody hears it.
+    %% A sender that stalls: it receives everything, and nobody receives from it.
     Ns = lists:delete(N, sderl_sim_world:all(W)),
     {[{silence, N, Ns}, {3 * D, {speak, N, Ns}}], W};
 fault(silence, X, N, _, D, W0) when X =< 60 ->
-    %% The links between two sides stand, and nothing comes over.
+    %% The links between two sides stay, and nothing arrives over them.
     {As, W} = some(W0),
     Bs = sderl_sim_world:all(W) -- As,
     _ = N,
@@ -204,7 +205,7 @@ fault(regroup, X, N, _, D, W0) ->
 fault(meet, _, N, _, D, W0) ->
     {M, W} = other(N, W0),
     Meet = {in, island, {meet, N, M}},
-    %% It is said again for a while.
+    %% Repeated for a while.
     {[Meet, {D, Meet}, {2 * D, Meet}], W};
 fault(mutate, X, N, _, D, W) -> {[{mutate, N, X}, {2 * D, {mutate, N, 0}}], W};
 fault(prune, X, N, _, _, W0) ->

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_hostile).
 -moduledoc """
-Messages that no member sends, under the right name of the group: a fault of a simulated schedule
-(`mutate`).
+False messages that no member sends, but with the right name of the group: a fault of a simulated
+schedule (`mutate`).
 
-Of a message that arrives a copy is changed somewhere: a part is something else, is missing, is
-there twice. Messages that the library's check refuses (`sderl_wire`, where there is one, or the
-option `door`) are dropped, as in the library. Messages that it accepts must not end the process,
-now or with the next tick. This is tried on a copy of the member, which is then dropped, because a
-false message of the right types may well make a member misbehave.
+A copy of a message that arrives is changed somewhere: a part is replaced, missing, or there twice.
+A message that the library's check refuses (`sderl_wire`, if it exists, or the option `door`) is
+dropped, as in the library. A message that it accepts must not end the process, now or with the next
+tick. This is tried on a copy of the member, which is then dropped, because a false message of the
+right types may make a member misbehave.
 """.
 -include("sderl_sim.hrl").
 
@@ -19,7 +19,7 @@ false message of the right types may well make a member misbehave.
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2]).
 
--doc "A message has arrived for the process of a group: what if it were another?".
+-doc "Tries a changed copy of a message that has arrived for the process of a group.".
 -spec arrives(node(), term(), node(), term(), #w{}) -> #w{}.
 arrives(N, G, From, Msg, W0) ->
     #n{hostile = Percent} = sderl_sim_world:node(From, W0),
@@ -77,7 +77,7 @@ let_in(From, Msg, _) ->
         {error, _} -> true
     end.
 
-%% The simulation's address of a member is no pid; the real core wants one.
+%% A member's address in the simulation is no pid, but the check wants one.
 with_pid(From, {hello, {From, _, _}, Inc, Mem, Info}) ->
     {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, dice = sderl_sim_dice:new(0),
                                             nodes = #{From => #n{name = From}}}),
@@ -96,7 +96,7 @@ mutated(Term, W0) ->
         false -> {Changed, W2}
     end.
 
-%% How many terms there are in it, with itself.
+%% The number of terms in it, with itself.
 size_of(T) when is_tuple(T) -> 1 + size_of_all(tuple_to_list(T));
 size_of(T) when is_map(T) -> 1 + size_of_all(values(T));
 size_of([H | T]) -> 1 + size_of(H) + size_of(T);
@@ -106,7 +106,7 @@ size_of_all(Ts) -> lists:sum([size_of(T) || T <- Ts]).
 
 values(Map) -> [V || _ := V <- maps:iterator(Map, ordered)].
 
-%% The term that is the `At`th is another; gives what is left of `At`.
+%% Replaces the `At`th term; gives what is left of `At`.
 change(T, 1, W0) ->
     {Other, W} = other(T, W0),
     {Other, 0, W};
@@ -142,7 +142,7 @@ other(T, W0) ->
         true -> {[T], W}
     end.
 
-%% A part less, or a part twice.
+%% Without a part, or with a part twice.
 reshaped(T, W0) when is_tuple(T), tuple_size(T) > 0 ->
     {I, W1} = rnd(1, tuple_size(T), W0),
     {Less, W} = chance(50, W1),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_known).
 -moduledoc """
-What the clients of a simulated group know of their own names, from the answers that they got:
+What the clients of a simulated group know about their own names from their answers:
 present with a pid, absent, or unknown. An answer that contradicts it is a violation.
 """.
 -include("sderl_sim.hrl").
@@ -17,7 +17,7 @@ present with a pid, absent, or unknown. An answer that contradicts it is a viola
 
 -doc """
 A client asks. Operations of others on an own name are counted when asked and when answered: an
-answer tells only where none was under way.
+answer makes something known only if none was under way.
 """.
 -spec pending(node(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
 pending(N, G, Who, Op, W) ->
@@ -40,7 +40,7 @@ own(#{node := N, life := Life, who := Who, op := Op}) ->
         _ -> none
     end.
 
--doc "A client waits for its answer no longer: of its own name nothing is known any more.".
+-doc "A client does not wait for its answer any more, so the state of its own name is unknown.".
 -spec given_up(asked(), #w{}) -> #w{}.
 given_up(#{group := G} = Asked, W) ->
     case own(Asked) of
@@ -51,8 +51,9 @@ given_up(#{group := G} = Asked, W) ->
     end.
 
 -doc """
-Nothing is known any more of the own names of a node's life: all of them, or these. Nor does the
-answer tell to what was asked before: that may have been decided before, too.
+The states of the own names of a node's life are unknown from now on: of all of them, or of these.
+The answer to what was asked before makes nothing known either: it may have been decided before,
+too.
 """.
 -spec not_known(node(), term(), all | [term()], #w{}) -> #w{}.
 not_known(N, G, Which, #w{ops = Ops} = W) ->
@@ -69,19 +70,20 @@ not_known(N, G, Which, #w{ops = Ops} = W) ->
     keep_book(G, B#b{truth = maps:merge(Truth, Unknown), contest = maps:merge(Contest, Contends)},
               W).
 
-%% An own name of a former life of the node is nobody's: what was under way as it ended may be so.
+%% An own name of a former life of the node belongs to nobody: operations that were under way when
+%% that life ended may take effect.
 whose(N, Life, {client, K}, {own, N, Life, K} = Own) -> {own, Own};
 whose(N, Life, {keep, _} = Who, {own, N, Life, Who} = Own) -> {own, Own};
 whose(_, _, _, {own, _, _, _} = Own) -> {others, Own};
 whose(_, _, _, _) -> none.
 
--doc "How many operations of others there were on the name of this one: `{in all, unanswered}`.".
+-doc "The number of operations of others on the name of this one: `{in all, unanswered}`.".
 -spec contest(term(), sderl_core:op(), #w{}) -> contest().
 contest(G, Op, W) -> contest_of(concerns(Op), book(G, W)).
 
 contest_of(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
 
-%% A read changes nothing: who reads an own name of somebody else contends for nothing.
+%% A read changes nothing, so a read of another client's own name is no contest.
 concerns(#read{name = Name}) -> Name;
 concerns(Op) -> name_in(Op).
 
@@ -91,7 +93,7 @@ name_in(Op) ->
         none -> none
     end.
 
--doc "What an answer makes known. A read that cannot be is a violation.".
+-doc "Records what an answer makes known. An impossible answer to a read is a violation.".
 -spec learned(asked(), term(), #w{}) -> #w{}.
 learned(#{op := #read{name = Name}, node := N, life := Life, group := G, who := Who} = O, V, W) ->
     case whose(N, Life, Who, Name) of
@@ -117,7 +119,7 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
         _ -> W
     end.
 
-%% An own name reads as its client's last answer about it.
+%% A read of an own name must agree with its client's last answer about it.
 read_own(Own, {read, Shown}, #{node := N, life := Life, contest := Contest}, B, W) ->
     #b{truth = Truth, left = Left} = B,
     Alone = Contest =:= contest_of(Own, B) andalso element(2, Contest) =:= 0

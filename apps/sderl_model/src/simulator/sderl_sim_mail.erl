@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_mail).
 -moduledoc """
-The mailbox of a group's simulated process: what comes for it, and the step in which it gets there.
+The mailbox of a group's simulated process: what arrives, and the step that handles it.
 """.
 -include("sderl_sim.hrl").
 
@@ -9,7 +9,7 @@ The mailbox of a group's simulated process: what comes for it, and the step in w
 
 -import(sderl_sim_world, [rnd/3, in/3, node/2, keep/4, member/3]).
 
-%% So much earlier than its message arrives was what a heartbeat of a node tells of.
+%% The state that a node's heartbeat reports is so much older than the heartbeat's arrival.
 -define(BEAT_MS, 1500).
 
 -doc "Puts something into the mailbox of the process, if there is one.".
@@ -34,8 +34,7 @@ unheard({nodedown, From}, Heard) -> maps:remove(From, Heard);
 unheard(_, Heard) -> Heard.
 
 -doc """
-A heartbeat. A heartbeat without news comes with the node's own heartbeat, and late
-(`sderl_group_beats`).
+A heartbeat. One without news comes late, with the node's own heartbeat (`sderl_group_beats`).
 """.
 -spec beats(node(), term(), pos_integer(), node(), tuple(), integer(), #w{}) -> #w{}.
 beats(N, G, Id, From, Msg, At, W0) ->

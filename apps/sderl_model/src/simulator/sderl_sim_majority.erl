@@ -1,30 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority).
 -moduledoc """
-The promises of a simulated group in majority mode, beside those of all groups in
+The promises of a simulated group in majority mode, in addition to those of all groups in
 `m:sderl_sim_check`: one function for each promise, under its name.
 
-A batch counts as committed as soon as anybody says so: a coordinator in a message, or a member in
-an answer. The committed batches of all epochs are one log (`m:sderl_sim_majority_log`).
-`bounded_waiting` is in `m:sderl_sim_majority_wait`.
+A batch counts as committed as soon as a coordinator says so in a message, or a member in an answer.
+The committed batches of all epochs are one log (`m:sderl_sim_majority_log`). `bounded_waiting` is
+in `m:sderl_sim_majority_wait`.
 
 | promise | what it says |
 |---|---|
-| `one_log` | a batch that was committed is in the log of every coordinator that commits anything later, and no batch of an older epoch is committed beside it; nobody brings rows to a merge |
-| `by_majority` | a committed batch is acknowledged by a majority of the members, of those before it and of those after it where it changes them; so is the epoch that commits it promised |
+| `one_log` | a batch that was committed is in the log of every coordinator that commits anything later, and no batch of an older epoch is committed beside it; no member brings rows to a merge |
+| `by_majority` | a committed batch is acknowledged, and the epoch that commits it promised, by a majority of the members, and of both memberships if it changes the members |
 | `as_committed` | an answer is the one that the committed log has for that operation |
-| `one_order` | answered operations are in the log in an order in which they can have happened: none is after one that was asked only when it was answered |
-| `leased` | the names of a process that lives are freed only when its node has had no link to the coordinator for the lease, and its member has declared the majority lost before |
-| `never_applied` | what was answered `no_majority` is in no committed batch |
-| `silent_minority` | a member that declared the majority lost answers nothing but that, until it has regained it |
-| `bounded_waiting` | a member that no links join to a majority declares it lost in time, and keeps no client waiting from then on |
-| `forgets_nobody` | a coordinator without a majority orders nobody's being forgotten |
+| `one_order` | answered operations are in the log in a possible order: none comes after an operation that was asked after its answer |
+| `leased` | the names of a process that lives are freed only after its node has had no link to the coordinator for the time of the lease, and its member has declared the majority lost |
+| `never_applied` | an operation that was answered `no_majority` is in no committed batch |
+| `silent_minority` | a member that declared the majority lost answers only that, until it has regained it |
+| `bounded_waiting` | a member without links to a majority declares it lost in time, and keeps no client waiting from then on |
+| `forgets_nobody` | a coordinator without a majority orders no member to be forgotten |
 
-All that holds as long as a majority of the members remembers the log. Where so many nodes have died
-at once, with their memory, that no majority does, what was committed may be gone with them: from
-then on a new log is looked at (`crashed/2`).
+All this holds as long as a majority of the members remembers the log. If so many nodes die at once,
+with their memory, that no majority does, committed batches may be lost with them: from then on a
+new log is checked (`crashed/2`).
 
-A group that is made at run time may be there twice under one name. It is left out.
+A group that is made at run time is not checked, because there may be two of its name.
 """.
 -include("sderl_sim.hrl").
 -include("sderl_sim_majority.hrl").
@@ -38,12 +38,12 @@ A group that is made at run time may be there twice under one name. It is left o
                                  decided_answer/3, never_applied/5]).
 -import(sderl_sim_majority_wait, [lease_ms/1, spare_ms/1]).
 
--doc "What is known of a group with these members at the start.".
+-doc "The state to check a group with these members at the start.".
 -spec new(available | majority, [node()]) -> #q{} | none.
 new(majority, [_ | _] = Members) -> #q{electors = lists:sort(Members)};
 new(_, _) -> none.
 
--doc "What `sderl_core:init/1` is told beside the rest.".
+-doc "The further arguments of `sderl_core:init/1` in majority mode.".
 -spec arguments(term(), map(), #m{}, #w{}) -> map().
 arguments(G, Args, #m{file = File}, W) ->
     case sderl_sim_world:mode(G, W) of
@@ -53,7 +53,7 @@ arguments(G, Args, #m{file = File}, W) ->
             Args#{mode => majority, fresh => Fresh}
     end.
 
-%% ---------------------------------------------------------------- what is noted
+%% ---------------------------------------------------------------- records
 
 -doc "A member's list of operations goes out.".
 -spec asked(term(), term(), [{term(), term()}], #w{}) -> #w{}.
@@ -65,7 +65,7 @@ asked(G, Key, List, W) ->
             keep_of(G, Q#q{places = maps:merge(Places, New)}, W)
     end.
 
--doc "A message goes out: who has what, and what is said to be committed.".
+-doc "A message goes out: records what its sender has, and what it says to be committed.".
 -spec sent(node(), term(), term(), #w{}) -> #w{}.
 sent(N, G, Msg, W) ->
     case of_group(G, W) of
@@ -87,7 +87,7 @@ said({batch, E, _, Commit, _}, N, G, _, W) -> claimed(N, G, {E, Commit}, W);
 said({hb, E, Num}, N, G, _, W) -> claimed(N, G, {E, Num}, W);
 said(_, _, _, _, W) -> W.
 
--doc "A process of the protocol begins: what its predecessor declared it does not know.".
+-doc "A process of the protocol begins; it does not know what its predecessor declared.".
 -spec begun(node(), term(), #w{}) -> #w{}.
 begun(N, G, W) ->
     case of_group(G, W) of
@@ -105,7 +105,7 @@ left(N, G, Mem, W) ->
         #q{out = Out} = Q -> keep_of(G, Q#q{out = Out#{N => Mem}}, W)
     end.
 
--doc "A member says that it has lost the majority, or has it again.".
+-doc "A member declares that it has lost the majority, or has it again.".
 -spec declared(node(), term(), lost | regained, #w{}) -> #w{}.
 declared(N, G, Is, #w{now = Now} = W) ->
     #n{life = Life} = node(N, W),
@@ -120,7 +120,7 @@ declared(N, G, Is, #w{now = Now} = W) ->
 
 %% ---------------------------------------------------------------- the log
 
--doc "A batch is in somebody's log.".
+-doc "A batch is in a member's log.".
 -spec recorded(term(), position(), [term()], #w{}) -> #w{}.
 recorded(G, Pos, Items, W) ->
     case of_group(G, W) of
@@ -160,8 +160,8 @@ decided_item(#view{places = View, drops = [_ | _] = Drops}, N, G, Pos, W0) ->
         end
     end, W0, Drops);
 decided_item(#mem{membership = Mem, removed = Removed}, N, G, Pos, W0) ->
-    %% Its names are those of an outsider from here on, also where it is added again: they go with
-    %% the link.
+    %% Its names are those of an outsider from here on, even if it is added again: they are removed
+    %% with the link.
     Forget = fun(Out, Acc) -> sderl_sim_known:not_known(Out, G, all, Acc) end,
     W = lists:foldl(Forget, W0, Removed),
     #q{forgotten = Known} = Q = of_group(G, W),
@@ -178,7 +178,7 @@ leased(N, Home, G, Pos, Names, #w{now = Now} = W) ->
         linked -> 0;
         Since -> Now - Since
     end,
-    %% A node that stood still, or whose process has just begun, could not declare anything.
+    %% A node that was stopped, or whose process has just begun, could not declare anything.
     Disturbed = sderl_sim_world:undisturbed(Home, W) < lease_ms(W),
     %% A member that left and was added again counts as a new run.
     #b{left = Left} = book(G, W),
@@ -234,7 +234,7 @@ heard(V, N, G, Id, #q{lost = Lost} = Q, #w{ops = Ops, now = Now} = W) ->
         none when V =:= yes; V =:= ok; element(1, V) =:= read ->
             violation(as_committed, [Id, V, in_no_log_of, N], W);
         none -> W;
-        %% It was to be asked again when this member left.
+        %% Its client was to ask again when this member left.
         {_, _, _, {no, later}} when V =:= {no, not_member} -> W;
         {Pos, SegNo, OpNo, Decided} ->
             is_map_key({N, Life}, Lost) andalso violation(silent_minority, [N, Id, V], W),
@@ -251,7 +251,7 @@ heard(V, N, G, Id, #q{lost = Lost} = Q, #w{ops = Ops, now = Now} = W) ->
             end
     end.
 
-%% Where an operation is in the log of the member that answers it, and what was decided.
+%% The place of an operation in the log of the member that answers it, and its decided answer.
 found(N, G, Id, #q{places = Places}, W) ->
     #b{answered = Done, log = Log} = book(G, W),
     maybe
@@ -271,8 +271,8 @@ found(N, G, Id, #q{places = Places}, W) ->
     end.
 
 -doc """
-A node has died, with its memory. Where no majority of the members remembers the log any more, what
-was committed may be gone.
+A node has died, with its memory. If no majority of the members remembers the log any more,
+committed batches may be lost.
 """.
 -spec crashed(term(), #w{}) -> #w{}.
 crashed(G, W) ->
@@ -287,7 +287,7 @@ crashed(G, W) ->
             end
     end.
 
-%% Names that a batch removed may be there again, and answered writes may be gone.
+%% Names that a batch removed may be there again, and answered writes may be lost.
 forgotten(G, W0) ->
     B = book(G, W0),
     lists:foldl(fun(N, W) -> sderl_sim_known:not_known(N, G, all, W) end,
@@ -310,10 +310,9 @@ new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
         unleased = #{}, floor = lists:max([Q#q.floor | Epochs])}.
 
 -doc """
-Where too many members are lost for good, or have forgotten the log while others are lost, an
-operator lets those go on that are left. A member that was added at run time, and does not know of
-that any more, is as good as lost to those who hear of it from one that has left, and forgot it
-themselves.
+If too many members are lost for good, or have forgotten the log while others are lost, an operator
+lets the remaining ones continue. A member that was added at run time and has forgotten that counts
+as lost, if the others have forgotten it too and know it only from one that has left.
 """.
 -spec recover(#w{}) -> #w{}.
 recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
@@ -341,22 +340,22 @@ recover(G, W0) ->
         _ -> W0
     end.
 
-%% A member that remembers its promises votes; one member must have a whole table, of a log that
-%% reaches as far as the one that a snapshot was to bring.
+%% A member that remembers its promises votes. One of them must have a whole table, of a log that is
+%% at least as long as that of a snapshot that any of them was receiving.
 voters(G, Live, W) ->
     Seen = [{N, seen(N, G, W)} || N <- Live, seen(N, G, W) =/= none],
     Logs = [{E, Num} || {_, #{lineage := E, num := Num, syncing := false}} <- Seen],
     [N || {N, #{lineage := E, num := Num, remembers := true}} <- Seen,
           lists:any(fun(Log) -> Log >= {E, Num} end, Logs)].
 
-%% The members that those know who have left.
+%% The members that are known to nodes that have left.
 told_of(G, W) ->
     lists:usort([N || Left <- sderl_sim_world:nodes_of(G, W), seen(Left, G, W) =:= none,
                       _ := {removed, Mem} <- (member(Left, G, W))#m.gone,
                       N <- sderl_membership:members(Mem)]).
 
-%% An operator asks those who are left for their members, and for those before the last change, and
-%% believes the one that knows most.
+%% An operator asks the remaining nodes for their members, and for those before the last change, and
+%% takes the answer with the longest log.
 members_of_longest(G, Live, W) ->
     {_, Mem, Before} =
         lists:max([{{E, Num}, Mem, Before}
@@ -366,7 +365,7 @@ members_of_longest(G, Live, W) ->
     Members = sderl_membership:members(Mem),
     {Members, case Before of undefined -> Members; _ -> sderl_membership:members(Before) end}.
 
--doc "So long the names of nodes that are lost for good may stay, where there are any.".
+-doc "How long the names of nodes that are lost for good may stay, ms; 0 if none are lost.".
 -spec leases_ms(#w{}) -> number().
 leases_ms(W) ->
     Lost = lists:any(fun(N) -> (node(N, W))#n.lost end, sderl_sim_world:all(W)),
@@ -387,8 +386,8 @@ settled(G, Members, W) ->
             ok
     end.
 
-%% Each operation happened between its question and its answer: none that is later in the log was
-%% answered before it was asked.
+%% Each operation happened between its question and its answer: no later one of the log was answered
+%% before it was asked.
 one_order(#q{answers = Answers}, W) ->
     _ = lists:foldl(fun({_, Asked, _, _} = Answer, none) -> _ = Asked, Answer;
                        ({_, Asked, _, What} = Answer, {_, _, Done, Later} = First) ->

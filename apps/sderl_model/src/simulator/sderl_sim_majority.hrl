@@ -19,7 +19,7 @@
     never = #{} :: #{term() => [term()]},       % list of operations => those answered `no_majority`
     %% Batches that free names too early, should they be committed.
     unleased = #{} :: #{position() => term()},
-    lost = #{} :: #{{node(), pos_integer()} => integer()},  % who declared the majority lost: when
+    lost = #{} :: #{{node(), pos_integer()} => integer()},  % when a member declared it lost
     alone = #{} :: #{node() => integer()},      % since when no links join a member to a majority
     forgotten = [] :: [node()],
     floor = none :: none | epoch()              % the last epoch of the log before this one

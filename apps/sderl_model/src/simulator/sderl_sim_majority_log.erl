@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority_log).
 -moduledoc """
-The committed log of a simulated group in majority mode: what is in it, and that it is one, as
-`m:sderl_sim_majority` says (`one_log`, `by_majority`, `never_applied`).
+The committed log of a simulated group in majority mode, with the promises `one_log`, `by_majority`
+and `never_applied` of `m:sderl_sim_majority`.
 
-A batch is committed when somebody says so who has it: `claimed/4`. Then so are those before it.
+A batch counts as committed, with all before it, when a member that has it says so (`claimed/4`).
 """.
 -include("sderl_sim.hrl").
 -include("sderl_sim_majority.hrl").
@@ -16,16 +16,16 @@ A batch is committed when somebody says so who has it: `claimed/4`. Then so are 
 
 -define(HISTORY, 64).
 
--doc "What is known of a group's log, or `none` where none is looked at.".
+-doc "What is known of a group's log, or `none` if it is not checked.".
 -spec of_group(term(), #w{}) -> #q{} | none.
 of_group(G, W) -> (book(G, W))#b.majority.
 
 -spec keep_of(term(), #q{}, #w{}) -> #w{}.
 keep_of(G, Q, W) -> keep_book(G, (book(G, W))#b{majority = Q}, W).
 
-%% ---------------------------------------------------------------- what is committed
+%% ---------------------------------------------------------------- committed batches
 
--doc "Somebody holds the batch at this position for committed, and all before it in its log.".
+-doc "A member takes the batch at this position for committed, and all before it in its log.".
 -spec claimed(node(), term(), position(), #w{}) -> #w{}.
 claimed(_, _, {_, 0}, W) -> W;
 claimed(N, G, {E, _} = Claim, W) ->
@@ -48,7 +48,7 @@ place({E, Num}, History) ->
 
 committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
 committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
-%% The first one of a new log: what it holds nobody can say better. (Its member may have the next
+%% The first one of a new log: there is nothing to compare it with. (Its member may have the next
 %% batch already, which changed the membership and is not committed.)
 committed(N, G, {_, At} = Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
     Mem = case seen(N, G, W) of
@@ -81,7 +81,7 @@ has({E, Num}, History) ->
         false -> length(History) >= ?HISTORY
     end.
 
-%% The positions of this log that are committed by now, and were not known to be.
+%% The positions of this log that are now known to be committed, and were not before.
 positions({E, Num}, History, #q{last = Last}) ->
     Segments = [P || {Old, _} = P <- lists:reverse(History), Old < E] ++ [{E, Num}],
     {After, From} = case Last of
@@ -145,25 +145,25 @@ promised(N, G, {_, Coord} = E, Q, W) ->
                          W),
     ok.
 
-%% Whether these are a majority of the members, with those who left by the membership that it is
-%% about: they agreed to that. Or all that have not left.
+%% Whether these, with the members that left by this membership (they agreed to it), are a majority
+%% of the members, or all that have not left.
 agree(Have, Members, Mem, G, #q{out = Out} = Q, W) ->
     Left = [M || M <- Members -- Have, has_left(M, G, Q, W)],
     is_majority(Have ++ [M || M <- Left, maps:get(M, Out, unknown) =:= Mem], Members)
         orelse Members -- (Have ++ Left) =:= [].
 
-%% Nobody waits for who has left. So it is with the next life of its node, which
-%% begins with nothing and has no vote (rule 33), until it is in a log or is added again.
+%% A member that has left is not waited for, nor is the next life of its node, which begins with
+%% nothing and has no vote (rule 33), until it is in a log or is added again.
 has_left(N, G, #q{out = Out}, W) ->
     #b{left = Left} = book(G, W),
     is_map_key(N, Out)
         orelse (is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none).
 
--doc "Whether these have more than half of them among them.".
+-doc "Whether the first list has more than half of the second.".
 -spec is_majority([node()], [node()]) -> boolean().
 is_majority(Some, All) -> 2 * length([N || N <- All, lists:member(N, Some)]) > length(All).
 
-%% ---------------------------------------------------------------- what it answers
+%% ---------------------------------------------------------------- answers
 
 -doc "The answer of a batch to an operation of one of its lists.".
 -spec decided_answer(pos_integer(), [term()], default | [term()]) -> term().
@@ -181,7 +181,7 @@ never_applied(#q{never = Never, places = Places}, Key, Pos, Items, W) ->
             is_applied(decided_answer(I, Ops, As))],
     ok.
 
-%% A change of the membership for which too few members count is refused at its place in the log.
+%% A change of the membership is refused at its place in the log if too few members count.
 is_applied({no, later}) -> false;
 is_applied({no, no_majority}) -> false;
 is_applied(_) -> true.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority_wait).
 -moduledoc """
-How long a minority of a simulated group in majority mode may take for what it must do: it declares
-the majority lost, and keeps no client waiting (`bounded_waiting` of `m:sderl_sim_majority`).
+The time in which a minority of a simulated group in majority mode must declare the majority lost,
+and after which it keeps no client waiting (`bounded_waiting` of `m:sderl_sim_majority`).
 """.
 -include("sderl_sim.hrl").
 -include("sderl_sim_majority.hrl").
@@ -12,7 +12,7 @@ the majority lost, and keeps no client waiting (`bounded_waiting` of `m:sderl_si
 -import(sderl_sim_world, [violation/3, node/2, seen/3]).
 -import(sderl_sim_majority_log, [of_group/2, keep_of/3, is_majority/2]).
 
-%% For mailboxes, and for links of which the two ends learn at different times.
+%% For mailboxes, and because the two ends of a link learn of it at different times.
 -define(SPARE_MS, 10_000).
 
 aside_ms(W) ->
@@ -20,13 +20,13 @@ aside_ms(W) ->
     true = is_integer(Ms),
     Ms.
 
--doc "So long the names of a home that cannot be reached stay (rule 34).".
+-doc "How long the names of a home that cannot be reached stay, ms (rule 34).".
 -spec lease_ms(#w{}) -> pos_integer().
 lease_ms(W) -> 3 * aside_ms(W) + 10 * sderl_core:default(tick_ms).
 
 lost_ms(W) -> 3 * aside_ms(W) + 7 * sderl_core:default(tick_ms).
 
--doc "So much later than the protocol says something may happen.".
+-doc "How much later than the protocol says something may happen, ms.".
 -spec spare_ms(#w{}) -> pos_integer().
 spare_ms(W) -> ?SPARE_MS + sderl_sim_world:slack(W).
 

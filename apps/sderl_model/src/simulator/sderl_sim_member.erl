@@ -3,9 +3,9 @@
 -moduledoc """
 A member of a simulated group: the process that runs the real `sderl_core`, as `sderl_group` does.
 
-It steps once for what its mailbox holds, sometimes for a part of it, sometimes in two halves with
-answered clients between them. It runs the effects in order and asks for the next batch. It may
-die between two effects, or in the middle of applying a batch; a new process in the same life of
+A step handles all messages in its mailbox, or sometimes a part of them, or in two halves with
+answered clients between them. It runs the effects in order and asks for the next batch. The process
+may die between two effects, or in the middle of applying a batch; a new process in the same life of
 the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
@@ -19,24 +19,23 @@ the node finds what the tables keep.
 
 %% Rows in a chunk of a snapshot: few, so that many chunks are needed.
 -define(CHUNK, 3).
-%% A process that dies while it writes has done at most so many writes of the effect.
+%% A process that dies while it writes dies after at most so many writes of the effect.
 -define(MOST_WRITES, 6).
-%% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
-%% members in it.
+%% The system time at which the world begins: no clock is set back by more.
 -define(EPOCH_MS, 10_000_000).
 
 %% ---------------------------------------------------------------- its life
 
--doc "A node hears that it is a member of a group it did not know.".
+-doc "A node learns that it is a member of a group that it did not know.".
 -spec join(node(), term(), sderl_hello:uid(), sderl_membership:t(), #w{}) -> #w{}.
 join(N, G, Uid, Mem, W) ->
     tell({joins, N, G}, W),
     new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem)}, W).
 
--doc "A member begins with nothing but a membership; it is one of the group that has this uid.".
+-doc "A member of the group with this uid begins, with only a membership.".
 -spec new_member(node(), term(), sderl_hello:uid(), map(), #w{}) -> #w{}.
 new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
-    Store = sderl_sim_store:new(N, sderl_membership:members(Mem)),
+    Store = sderl_sim_store:new(sderl_membership:members(Mem)),
     begin_member(N, G, Args, Store, keep(N, G, (member(N, G, W))#m{uid = Uid, first = Mem}, W)).
 
 %% A process of the protocol begins with a membership, or with what its predecessor left.
@@ -103,7 +102,7 @@ unanswered(N, G, Life, #w{ops = Ops}) ->
                             not is_map_key(answer, O), not is_map_key(given_up, O)]).
 
 -doc """
-A free node's process begins anew as one of another island, with all that it has (`sderl_free`).
+A free node's process restarts as a member of another island, with all its names (`sderl_free`).
 """.
 -spec moves(node(), term(), sderl_hello:uid(), #w{}) -> #w{}.
 moves(N, G, Uid, W) ->
@@ -166,7 +165,7 @@ ran(N, G, Id, Fx, S, W0, More) ->
         {false, _, _} -> W1;
         {true, [], []} -> W1;
         {true, [], [Events | Rest]} -> stepped(N, G, Id, step, Events, W1, Rest);
-        %% The read rows are sent before anything else happens.
+        %% The rows that were read are sent before anything else.
         {true, _, _} -> stepped(N, G, Id, step, Feed, W1, More)
     end.
 
@@ -186,14 +185,14 @@ set_state(N, G, S, W) ->
     #m{p = P} = M = member(N, G, W),
     keep(N, G, filed(S, M#m{p = P#p{st = S, seen = (W#w.core):inspect(S)}}, W), W).
 
-%% The file is written before anybody hears of what it holds.
+%% The file is written before anything that it holds is sent or answered.
 filed(S, #m{uid = Uid} = M, #w{core = Core, opts = #{files := true}}) ->
     M#m{file = {Uid, Core:membership(S), Core:highest(S)}};
 filed(_, M, _) -> M.
 
 %% ---------------------------------------------------------------- effects
 
-%% A process that is to die does so between two of them, or in one.
+%% A process that is to die dies between two of them, or in one.
 effects(N, G, Id, Unsorted, W0) ->
     Fx = sends_sorted(Unsorted),
     case {member(N, G, W0), Fx} of
@@ -227,8 +226,8 @@ effects(N, G, Id, Unsorted, W0) ->
         _ -> run_effects(N, G, Id, Fx, W0)
     end.
 
-%% Messages to different nodes have no order among themselves: the core may send them in that of a
-%% map of nodes, which is another one in another virtual machine.
+%% Messages to different nodes have no order among themselves: the core may send them in the order
+%% of a map of nodes, which differs between virtual machines.
 sends_sorted([]) -> [];
 sends_sorted(Fx) ->
     {Sends, Others} = lists:splitwith(fun(E) -> receiver(E) =/= none end, Fx),
@@ -315,13 +314,13 @@ effect(N, G, _, {left, Why, Mem}, W) ->
     W1 = keep(N, G,
               M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
               sderl_sim_majority:left(N, G, Mem, keep_book(G, Book, W))),
-    %% A client whose question it did not read finds that this is no member any more (sderl_client).
+    %% A client whose question was not read finds that this is no member any more (sderl_client).
     lists:foldl(fun({Unread, _}, Acc) ->
         sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc)
     end, W1, unanswered(N, G, Life, W1));
 effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
 
-%% A node with newer code says things that nobody knows yet.
+%% A node with newer code sends messages that the others do not know.
 newer(N, To, Addr, W) ->
     case node(N, W) of
         #n{version = 1} -> W;

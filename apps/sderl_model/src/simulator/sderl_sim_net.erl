@@ -1,16 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_net).
 -moduledoc """
-The links of the simulated world, which do what Erlang's do.
+The links of the simulated world, which behave as Erlang's do.
 
-A link keeps its order and owes nothing to other links. Its two ends learn of it, and of its end,
-each in its own time: nodedown comes after what was delivered of the old link and before nodeup of
-the new one; what was not delivered by then is lost. Nodes that share a group connect to each
-other again and again, unless the pair is cut.
+A link keeps its order, independently of other links. Its two ends learn of it, and of its end, at
+different times: nodedown comes after everything that the old link delivers and before nodeup of the
+new one; the rest is lost. Nodes that share a group connect again and again, unless the pair is cut.
 """.
 -include("sderl_sim.hrl").
 
--export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
+-export([pair/2, connect/3, relink/1, send/5, deliver/4, cut/4, unlink/2]).
 -export([silence/3, speak/3, speak_all/1]).
 -export([linked/3, linked_since/3, stands/3, connection/3, unlinked_since/3, reach/3]).
 
@@ -18,7 +17,7 @@ other again and again, unless the pair is cut.
 
 -define(SLOWER, 10).
 
--doc "How a pair of nodes is called.".
+-doc "The key of a pair of nodes.".
 -spec pair(node(), node()) -> {node(), node()}.
 pair(A, B) when A < B -> {A, B};
 pair(A, B) -> {B, A}.
@@ -41,11 +40,6 @@ ready(N, W) ->
     #n{up = Up, paused = Paused} = node(N, W),
     Up andalso not Paused.
 
--doc "All pairs connect now: a world that begins in order.".
--spec connect_all(#w{}) -> #w{}.
-connect_all(#w{apart = Apart} = W0) ->
-    lists:foldl(fun({A, B}, W) -> connect(A, B, W) end, W0, lists:sort(maps:keys(Apart))).
-
 -spec connect(node(), node(), #w{}) -> #w{}.
 connect(A, B, #w{apart = Apart, cuts = Cuts, ids = Id} = W0) ->
     P = pair(A, B),
@@ -59,8 +53,8 @@ connect(A, B, #w{apart = Apart, cuts = Cuts, ids = Id} = W0) ->
             transmit(B, A, Id, nodeup, transmit(A, B, Id, nodeup, W1))
     end.
 
-%% By the lower end and then by the other: a table of pairs would compare them one by one, for each
-%% message.
+%% By the lower end and then by the other: with pairs as keys the lookups, one for each message,
+%% take longer.
 known_link({A, B}, #w{links = Links}) ->
     case Links of
         #{A := #{B := Link}} -> Link;
@@ -71,7 +65,7 @@ keep_link({A, B}, Link, #w{links = Links} = W) ->
     Of = maps:get(A, Links, #{}),
     W#w{links = Links#{A => Of#{B => Link}}}.
 
-%% Puts an item on a link, behind everything that went the same way before.
+%% Puts an item on a link, after everything that was sent before in the same direction.
 transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
     {D, W2} = case Delays of
         #{{From, To} := {Min, Max}} -> rnd(Min, Max, W0);
@@ -88,7 +82,7 @@ transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
     at(T, {deliver, {pair(From, To), Id}, To, {From, Item}},
        W2#w{last = Last#{From => Sent#{To => T}}}).
 
--doc "Sends where there is a link that the sender knows of; else it is lost.".
+-doc "Sends, if there is a link that the sender knows of; else the message is lost.".
 -spec send(node(), node(), term(), term(), #w{}) -> #w{}.
 send(From, To, Addr, Msg, W) ->
     case known_link(pair(From, To), W) of
@@ -98,7 +92,7 @@ send(From, To, Addr, Msg, W) ->
         _ -> W
     end.
 
-%% A heartbeat that may be one that the node says for its processes, with the time of that.
+%% A heartbeat that the node may send for its processes, with the time at which they gave it.
 stamped(Msg, #w{now = Now} = W) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
     case sderl_sim_world:option(beats, false, W) of
         true -> {beat, Now, Msg};
@@ -112,13 +106,13 @@ on_its_way(From, To, Id, Item, #w{silent = Silent} = W) ->
         _ -> transmit(From, To, Id, Item, W)
     end.
 
--doc "From now on what one node sends to another waits, and no link is lost.".
+-doc "From now on what one node sends to another is held back, and no link is lost.".
 -spec silence(node(), node(), #w{}) -> #w{}.
 silence(From, To, #w{silent = Silent} = W) when is_map_key({From, To}, Silent); From =:= To -> W;
 silence(From, To, #w{silent = Silent} = W) -> W#w{silent = Silent#{{From, To} => []}}.
 
 -doc """
-Waiting messages go on, in their order; messages of a link that is lost by then do not arrive.
+Releases the held messages in their order; those of a link that is lost by then do not arrive.
 """.
 -spec speak(node(), node(), #w{}) -> #w{}.
 speak(From, To, #w{silent = Silent} = W0) ->
@@ -129,7 +123,7 @@ speak(From, To, #w{silent = Silent} = W0) ->
         error -> W0
     end.
 
--doc "No way is silent any more.".
+-doc "Releases the held messages of all pairs.".
 -spec speak_all(#w{}) -> #w{}.
 speak_all(#w{silent = Silent} = W0) ->
     lists:foldl(fun({From, To}, W) -> speak(From, To, W) end, W0, lists:sort(maps:keys(Silent))).
@@ -143,7 +137,7 @@ counted(Msg, #w{sent = Sent} = W) ->
     Size = erlang:external_size({sderl, 1, <<0:128>>, node(), Msg}),
     W#w{sent = Sent#{Kind => {K + 1, B + Size}}}.
 
--doc "An item of a link is there. Gives what its node gets, or `none`.".
+-doc "An item of a link arrives. Gives what its node gets, or `none`.".
 -spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) ->
     {none | term(), #w{}}.
 deliver({P, Id}, To, {From, Item}, W) ->
@@ -160,13 +154,13 @@ arrived(nodedown, From, To, P, #l{up = Up} = L, #w{now = Now, unlinked = Unlinke
     Item = case Up of #{To := up} -> {nodedown, From}; _ -> none end,
     {Item, noticed(To, P, L#l{up = Up#{To => down}}, W#w{unlinked = Unlinked#{{To, From} => Now}})};
 arrived({V, Addr, Msg}, From, To, _, _, W) ->
-    %% A node understands the version before its own, and a newer one speaks so to it.
+    %% A node understands the version before its own, and a newer node uses that one to it.
     case node(To, W) of
         #n{version = Mine} when abs(V - Mine) > 1 -> {none, W};
         _ -> {{msg, Addr, From, Msg}, W}
     end.
 
-%% An end was told; the link is forgotten once both were, or are no more.
+%% An end was told; the link is forgotten when both were told, or have died.
 noticed(N, P, #l{a = A, b = B, down = Down0} = L, W) ->
     Down = [N | Down0],
     case lists:all(fun(X) -> lists:member(X, Down) orelse not up(X, W) end, [A, B]) of
@@ -179,8 +173,8 @@ forget({A, B} = P, #w{links = Links, apart = Apart, now = Now} = W) ->
     W#w{links = Links#{A := maps:remove(B, Of)}, apart = Apart#{P => Now}}.
 
 -doc """
-The link goes: what is under way may still come for a moment, then each end notices in its own
-time. `slow`: nobody says so, only silence does.
+The link breaks: what is under way may still arrive for a moment, then the ends notice at different
+times. `slow`: they notice it only by silence.
 """.
 -spec cut(node(), node(), fast | slow, #w{}) -> #w{}.
 cut(A, B, How, W0) ->
@@ -198,7 +192,7 @@ cut(A, B, How, W0) ->
         _ -> W0
     end.
 
--doc "A node is no more: it notices nothing.".
+-doc "Breaks all links of a node that has died; the node itself notices nothing.".
 -spec unlink(node(), #w{}) -> #w{}.
 unlink(N, W0) ->
     #n{groups = Gs} = node(N, W0),
@@ -225,7 +219,7 @@ stands(A, B, W) ->
         _ -> false
     end.
 
--doc "Since when a link is there at both ends and nothing is wrong with it; `never` otherwise.".
+-doc "Since when both ends have a link that works without delay; `never` if they do not.".
 -spec linked_since(node(), node(), #w{}) -> integer() | never.
 linked_since(A, B, #w{delays = Delays, silent = Silent} = W) ->
     case known_link(pair(A, B), W) of
@@ -243,7 +237,7 @@ connection(N, M, W) ->
         _ -> none
     end.
 
--doc "Since when a node knows of no link to another; `linked` where it knows of one.".
+-doc "Since when a node knows of no link to another; `linked` if it knows of one.".
 -spec unlinked_since(node(), node(), #w{}) -> integer() | linked.
 unlinked_since(N, M, #w{unlinked = Unlinked} = W) ->
     case known_link(pair(N, M), W) of
@@ -251,7 +245,7 @@ unlinked_since(N, M, #w{unlinked = Unlinked} = W) ->
         _ -> maps:get({N, M}, Unlinked, 0)
     end.
 
--doc "The nodes of a group to which links lead from a node that runs, over any number of others.".
+-doc "The nodes of a group that a running node reaches over links, also through others.".
 -spec reach(node(), term(), #w{}) -> [node()].
 reach(N, G, W) -> reach([N], lists:delete(N, sderl_sim_world:nodes_of(G, W)), [N], W).
 

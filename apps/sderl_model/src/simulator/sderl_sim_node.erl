@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_node).
 -moduledoc """
-Nodes of the simulated world: they start, die with all they had in memory, stop and go on, become
-slow, run under another clock or with another version of the messages.
+Nodes of the simulated world: they start, die with their memory, stop and continue, become slow, run
+with another clock or another version of the messages.
 
-A node that goes on finds its timers and all that was sent to it meanwhile, in either order. A node
-without a process of a group does what `sderl_node` does with a greeting for it.
+A node that continues finds its timers and all that was sent to it meanwhile, in either order. A
+node without a process of a group treats a greeting for it as `sderl_node` does.
 """.
 -include("sderl_sim.hrl").
 
@@ -42,8 +42,7 @@ configured(N, G, W) ->
         #m{config = Ms} = M -> launch(N, G, launched(G, Ms, W), sderl_membership:new(Ms), M, W)
     end.
 
-%% As `sderl_node` begins a group of the launch configuration: with what its file has, if there is
-%% one.
+%% As `sderl_node` begins a group of the launch configuration: with its file, if there is one.
 launch(N, G, Uid, New, #m{file = {Uid, Mem, Epoch}}, W) ->
     sderl_sim_member:new_member(N, G, Uid,
                                 #{mem => sderl_membership:merge(Mem, New), ceil => Epoch}, W);
@@ -60,7 +59,7 @@ island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
 
 launched(G, Ms, #w{hello = Hello}) -> Hello:launched(#{name => G, members => Ms}, <<>>).
 
--doc "A group of that name is made at run time, by one node and for it alone.".
+-doc "A node makes a group of that name at run time, with itself as the only member.".
 -spec create(node(), term(), #w{}) -> #w{}.
 create(N, G, #w{ids = Id, hello = Hello} = W) ->
     case member(N, G, W) of
@@ -72,7 +71,7 @@ create(N, G, #w{ids = Id, hello = Hello} = W) ->
     end.
 
 -doc """
-The node dies, and what it held in memory is lost. `slow`: the others notice by silence only.
+The node dies, and its memory is lost. `slow`: the others notice it only by silence.
 """.
 -spec crash(node(), fast | slow, #w{}) -> #w{}.
 crash(N, How, W0) ->
@@ -85,7 +84,7 @@ crash(N, How, W0) ->
             end, W1, Gs),
             W3 = lists:foldl(fun(M, W) -> sderl_sim_net:cut(N, M, How, W) end, W2,
                              others(N, Gs, W2)),
-            %% Ends that nobody is left to notice.
+            %% Links whose other end has died, too.
             touch(N, sderl_sim_net:unlink(N, W3));
         _ -> W0
     end.
@@ -98,7 +97,7 @@ majority mode.
 lose(N, How, W) ->
     All = sderl_sim_world:all(W),
     Left = [M || M <- All, M =/= N, not (node(M, W))#n.lost],
-    %% Without a majority nothing goes on before somebody decides that it shall.
+    %% Without a majority nothing continues until an operator decides so.
     Least = case sderl_sim_world:option(mode, available, W) of
         available -> 2;
         majority -> length(All) div 2 + 1
@@ -120,7 +119,7 @@ pause(N, W) ->
         _ -> W
     end.
 
--doc "The node goes on: timers that are due first, or what was sent to it first.".
+-doc "The node continues, first with timers that are due or first with what was sent to it.".
 -spec resume(node(), #w{}) -> #w{}.
 resume(N, W0) ->
     case node(N, W0) of
@@ -144,7 +143,7 @@ held(N, {again, G, Id}, W) -> in(0, {step, N, G, Id}, W);
 held(N, {relayed, Item}, W) -> connected(N, Item, W);
 held(N, Item, W) -> take(N, Item, W).
 
--doc "A node that is to be added is asked first: what it remembers of having left is over.".
+-doc "A node that is to be added is asked first: it forgets that it once left.".
 -spec invite(node(), node(), term(), #w{}) -> #w{}.
 invite(By, N, G, W) ->
     case {member(By, G, W), member(N, G, W)} of
@@ -157,27 +156,27 @@ invite(By, N, G, W) ->
         _ -> W
     end.
 
--doc "How long its processes take to get to their mail, in ms.".
+-doc "Sets how long its processes take to handle their messages, in ms.".
 -spec pace(node(), {integer(), integer()}, #w{}) -> #w{}.
 pace(N, Pace, W) -> touch(N, keep((node(N, W))#n{pace = Pace}, W)).
 
--doc "How long its node process takes to pass a greeting on to the process of a group, in ms.".
+-doc "Sets how long its node process takes to forward a greeting to the process of a group, ms.".
 -spec relay(node(), {integer(), integer()}, #w{}) -> #w{}.
 relay(N, Relay, W) -> touch(N, keep((node(N, W))#n{relay = Relay}, W)).
 
--doc "So many of a hundred messages from it come again, changed (`m:sderl_sim_hostile`).".
+-doc "This percentage of its messages comes a second time, changed (`m:sderl_sim_hostile`).".
 -spec hostile(node(), 0..100, #w{}) -> #w{}.
 hostile(N, Percent, W) -> keep((node(N, W))#n{hostile = Percent}, W).
 
--doc "Its system clock is off by so much from now on; processes read it when they begin.".
+-doc "Its system clock is off by this from now on; processes read it when they begin.".
 -spec clock(node(), integer(), #w{}) -> #w{}.
 clock(N, Off, W) -> touch(N, keep((node(N, W))#n{clock = Off}, W)).
 
--doc "The version of the messages that it speaks from now on.".
+-doc "Sets the version of the messages that it sends from now on.".
 -spec version(node(), pos_integer(), #w{}) -> #w{}.
 version(N, V, W) -> touch(N, keep((node(N, W))#n{version = V}, W)).
 
-%% ---------------------------------------------------------------- what reaches it
+%% ---------------------------------------------------------------- arrivals
 
 -doc """
 Something arrives: `{nodeup | nodedown, Node}`, `{msg, Address, From, Message}` or
@@ -206,7 +205,7 @@ take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
         _ -> W
     end;
 take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
-    %% The node's own process gets it and passes it on. Messages to the group's process itself, and
+    %% The node's own process gets it and forwards it. Messages to the group's process itself, and
     %% the report that a link is gone, may arrive before.
     case node(N, W0) of
         #n{relay = {_, 0}} -> greeting(N, Item, W0);
@@ -217,7 +216,7 @@ take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
             sderl_sim_world:at(T, Relayed, keep((node(N, W))#n{relayed = T}, W))
     end.
 
--doc "The node's own process has got to a greeting.".
+-doc "The node's own process forwards a greeting.".
 -spec relayed(node(), pos_integer(), term(), #w{}) -> #w{}.
 relayed(N, Life, Item, W) ->
     case node(N, W) of
@@ -227,8 +226,8 @@ relayed(N, Life, Item, W) ->
         _ -> W
     end.
 
-%% As `sderl_group` does with `sderl_links:connected/2`: what came over a link that is no more is no
-%% greeting.
+%% As `sderl_group` does with `sderl_links:connected/2`: a greeting from a link that has ended is
+%% dropped.
 connected(N, {Connection, {msg, _, From, _} = Item}, W) ->
     case sderl_sim_net:connection(N, From, W) of
         Connection -> greeting(N, Item, W);
@@ -287,7 +286,7 @@ greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From,
         {hello, Addr, _, Mem, Info} = Msg, W) ->
     Own = case Store of undefined -> none; _ -> U end,
     case sderl_hello:greeted(Own, Uid, maps:get(Uid, Gone, undefined), Mem, N) of
-        %% The process of that node may be about to come back.
+        %% The process of that node may be about to restart.
         pass -> mail(N, G, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
         join -> sderl_sim_member:join(N, G, Uid, Mem, W);
         again ->
@@ -311,7 +310,7 @@ alone(N, G, W) ->
         S -> sderl_core:live(S) =:= [N]
     end.
 
--doc "A timer of a process: of a stopped node it is found when that goes on.".
+-doc "A timer of a process; a stopped node handles it when it continues.".
 -spec timer(node(), term(), pos_integer(), tick | wake, #w{}) -> #w{}.
 timer(N, G, Id, What, W) ->
     case sderl_sim_world:process(N, G, Id, W) of
@@ -324,7 +323,7 @@ timer(N, G, Id, What, W) ->
         false -> W
     end.
 
--doc "A process has its turn.".
+-doc "A process makes its next step.".
 -spec step(node(), term(), pos_integer(), #w{}) -> #w{}.
 step(N, G, Id, W) ->
     case node(N, W) of
@@ -333,7 +332,7 @@ step(N, G, Id, W) ->
         _ -> W
     end.
 
--doc "The supervisor starts a process anew, in the same life of the node.".
+-doc "The supervisor restarts a process, in the same life of the node.".
 -spec recover(node(), term(), pos_integer(), #w{}) -> #w{}.
 recover(N, G, Life, W) ->
     case {node(N, W), member(N, G, W)} of

@@ -5,8 +5,8 @@ The load that many nodes which choose at the same time put on a set of nodes: th
 `sderl_place`, run by many choosing nodes that each have their own account of pending choices and
 all have the same, stale values.
 
-A choice adds 1 to the chosen node's load. Nobody sees that but the one who chose, until the values
-are refreshed. The result is the distribution of the choices over the nodes.
+A choice adds 1 to the chosen node's load. Only the chooser sees that, until the values are
+refreshed. The result is the distribution of the choices over the nodes.
 """.
 
 -export([run/1, table/0, format/1]).
@@ -14,9 +14,9 @@ are refreshed. The result is the distribution of the choices over the nodes.
 -export_type([options/0, result/0]).
 
 -doc """
-`choosers`: how many nodes choose, in turn at random. `load`: what the nodes have before: `equal`
-(none), `uneven` (0 to 40 each), `fresh` (all have 40 but one that has just come). `refresh`: after
-so many choices everybody sees the true values. `pending`: whether choosers count their own choices.
+`choosers`: how many nodes choose, in random order. `load`: what the nodes have at the start:
+`equal` (none), `uneven` (0 to 40 each), `fresh` (40 each, but none on one new node). `refresh`:
+after so many choices all see the true values. `pending`: whether choosers count their own choices.
 """.
 -type options() ::
     #{choose := sderl_place_spec:chooser(), nodes => pos_integer(), choices => pos_integer(),
@@ -24,7 +24,7 @@ so many choices everybody sees the true values. `pending`: whether choosers coun
       pending => boolean(), adds => auto | number(), seed => integer()}.
 -doc """
 `most`: choices on the node chosen most; `nodes`: how many nodes were chosen at all; `peak`: the
-highest load in the end; `mean`: the mean load in the end, which is the best that a peak can be;
+highest load in the end; `mean`: the mean load in the end, which is the lowest possible peak;
 `ratio`: peak by mean.
 """.
 -type result() ::

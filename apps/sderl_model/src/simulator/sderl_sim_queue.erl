@@ -3,9 +3,9 @@
 -moduledoc """
 The future events of a simulated world, by time.
 
-A calendar: nearly all that is put there is due within a few tens of ms, so the page of these has a
-place for each ms, and so has the next one. Later events wait unsorted in a heap for their page,
-until that is the next one. Events of one ms happen in the order in which they were put there.
+A calendar: nearly all events are due within a few tens of ms, so the current page has a place for
+each ms, and so has the next one. Later events are kept unsorted for each page, until that is the
+next one. Events of one ms happen in the order in which they were put there.
 """.
 
 -export([new/0, put/3, take/3]).
@@ -17,7 +17,7 @@ until that is the next one. Events of one ms happen in the order in which they w
 -type page() :: tuple().    % for each ms its events, newest first
 
 -record(queue, {
-    number = 0 :: non_neg_integer(),        % of this page
+    number = 0 :: non_neg_integer(),        % of the current page
     this :: page(),
     next :: page(),
     %% By page, newest first.
@@ -25,11 +25,11 @@ until that is the next one. Events of one ms happen in the order in which they w
 }).
 -opaque queue() :: #queue{}.
 
--doc "Nothing is to happen.".
+-doc "A queue without events.".
 -spec new() -> queue().
 new() -> #queue{this = blank(), next = blank()}.
 
--doc "An event at a time, which is none before that of what was taken last.".
+-doc "Puts an event, at a time that is not before the last events that were taken.".
 -spec put(non_neg_integer(), term(), queue()) -> queue().
 put(At, Event, #queue{number = Number, this = This, next = Next, later = Later} = Queue) ->
     Place = place(At),

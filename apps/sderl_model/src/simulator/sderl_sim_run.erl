@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_run).
 -moduledoc """
-One schedule from its first to its last event: the nodes boot, the script runs with clients at work,
-all faults end, the members become one component, clients go on for a while and fall silent, and
-then everything is compared.
+One schedule from its first to its last event: the nodes boot, the script runs while clients work,
+all faults end, the members become one component, clients continue for a while and stop, and then
+the promises are checked.
 """.
 -include("sderl_sim.hrl").
 
--export([play/1, build/2, boot/1, until/2]).
+-export([play/1, build/2, until/2]).
 
 -import(sderl_sim_world, [rnd/3, at/3, in/3]).
 
 -define(RELINK_MS, 40).
-%% From the last fault until all are one component; they should need a tenth.
+%% From the last fault until all are one component: ten times what they should need.
 -define(CONVERGE_MS, 60_000).
 -define(ANSWER_MS, 30_000).
 -define(CALM_MS, 8000).
-%% When groups are made that no configuration has.
+%% When groups without a configuration are made.
 -define(MAKE_MS, 5000).
-%% Until the names of processes that died are gone: a tick where the coordinator looks, and a batch.
+%% Until the names of dead processes are gone: a tick of the coordinator, and a batch.
 -define(GONE_MS, 3000).
 
 -doc "Runs the schedule of a fresh world.".
@@ -45,7 +45,7 @@ play(#w{opts = Opts} = W0) ->
     W7 = lists:foldl(fun({At, C}, W) -> at(At, {cmd, C}, W) end, W6, Script),
     finish(sderl_sim_command:run(heal, until(End + 1, W7))).
 
-%% The first group has all nodes; others some of them, and all of them the first node's clients.
+%% The first group has all nodes; the others have some, always with the first and the last.
 groups(Members, Spares, #w{opts = Opts} = W) ->
     lists:foldl(fun(I, {Gs, Wa}) ->
         {Some, Wb} = lists:foldl(fun(N, {S, Wx}) ->
@@ -56,7 +56,7 @@ groups(Members, Spares, #w{opts = Opts} = W) ->
         {Gs ++ [{{g, I}, Config, Members -- Config}], Wb}
     end, {[{g, Members, Spares}], W}, lists:seq(2, maps:get(groups, Opts, 1))).
 
-%% Groups that no configuration has: all nodes may have a part in them.
+%% Groups without a configuration: all nodes may take part in them.
 made({Members, Spares}, #{kinds := Kinds} = Opts) ->
     Least = case lists:member(regroup, Kinds) of true -> 1; false -> 0 end,
     [{{made, I}, [], Members ++ Spares} || I <- lists:seq(1, max(Least, maps:get(made, Opts, 0)))];
@@ -93,8 +93,7 @@ build(Groups, W) ->
                   || {G, Ms, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 
--doc "All nodes start, within the time that the options say.".
--spec boot(#w{}) -> #w{}.
+%% All nodes start, within the time of the options.
 boot(#w{names = Names, opts = Opts} = W0) ->
     lists:foldl(fun(N, W) ->
         {D, W1} = rnd(0, maps:get(boot_spread, Opts, 3000), W),
@@ -111,7 +110,7 @@ finish(#w{now = Healed} = W0) ->
     W5 = sderl_sim_settle:deaths(until(max(W4#w.now + 2000, Leases), W4)),
     sderl_sim_settle:settled(until(W5#w.now + ?GONE_MS + sderl_sim_world:slack(W5), W5)).
 
-%% Where a majority is lost for good somebody has to say so.
+%% If a majority is lost for good, an operator must say so.
 recovered(true, W) -> W;
 recovered(false, W0) ->
     case sderl_sim_majority:recover(W0) of
@@ -125,7 +124,7 @@ step_until(Done, Deadline, #w{now = Now} = W) ->
         false -> step_until(Done, Deadline, until(Now + 200, W))
     end.
 
--doc "Lets the world go on until a time.".
+-doc "Runs the world until a time.".
 -spec until(integer(), #w{}) -> #w{}.
 until(T, W) -> sderl_sim_world:until(T, fun event/2, W).
 

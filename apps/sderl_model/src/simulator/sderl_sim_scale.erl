@@ -4,9 +4,9 @@
 How the design scales: thousands of simulated nodes in groups of one size, in one world.
 
 The groups form a ring: the last member of each is the first of the next, so that every group has
-two gateways. Links take a fixed time each way, a process gets to its mail within 2 ms, nothing else
-takes time: what is measured are rounds of messages, not processors. Chosen groups, spread over the
-ring, are measured one after another in the world of all.
+two gateways. Links take a fixed time each way, a process handles its messages within 2 ms, nothing
+else takes time: the results are about rounds of messages, not processors. Some groups, spread over
+the ring, are measured one after another in the whole world.
 
 Promises are not checked here, see `m:sderl_sim_check`.
 """.
@@ -19,10 +19,10 @@ Promises are not checked here, see `m:sderl_sim_check`.
 -export_type([result/0]).
 
 -doc """
-Lists have a value for each chosen group: messages and bytes of a registration that is `alone`, of
-one of many when every member has a `busy` client; ms to `admit` a node, to become one component
+Lists have a value for each measured group: messages and bytes of a registration `alone`, and of one
+of many while every member has a `busy` client; ms to `admit` a node, and to become one component
 after half of the group was away for 20 s (`heal`), after the coordinator's node has died
-(`takeover`), and of all groups after the last node has started (`boot`).
+(`takeover`), and after the last node has started (`boot`, of all groups).
 """.
 -type result() ::
     #{
@@ -38,7 +38,7 @@ after half of the group was away for 20 s (`heal`), after the coordinator's node
 -define(APART_MS, 20_000).
 -define(STEP_MS, 2).
 -define(BUSY_MS, 300).
-%% A registration and its answer: nothing else is counted.
+%% The messages of a registration and its answer: only these are counted.
 -define(WRITE, [req, ack, batch, commit, answers]).
 
 -doc """
@@ -82,7 +82,7 @@ run(#{nodes := N, group_size := Size, samples := Samples, names := Names, delay_
 
 %% ---------------------------------------------------------------- the world
 
-%% As many groups as have no more nodes than asked for; each shares its last node with the next.
+%% As many groups as the nodes suffice for; each shares its last node with the next.
 ring(N, Size) when N =< Size -> [{{g, 1}, sderl_sim_world:names(member, N)}];
 ring(N, Size) ->
     K = max(2, N div (Size - 1)),
@@ -96,7 +96,7 @@ spread(K, Groups) ->
     T = list_to_tuple(Groups),
     [element(I * tuple_size(T) div K + 1, T) || I <- lists:seq(0, K - 1)].
 
-%% Nodes start within three seconds; two that are up have a link a moment later.
+%% Nodes start within three seconds; two running nodes have a link a moment later.
 boot(#w{names = Names} = W0) ->
     {Starts, W1} = lists:mapfoldl(fun(N, W) ->
         {D, Wa} = sderl_sim_world:rnd(0, ?BOOT_MS, W),
@@ -123,7 +123,7 @@ config(G, W) ->
      || N <- sderl_sim_world:nodes_of(G, W),
         #m{config = [_ | _]} <- [sderl_sim_world:member(N, G, W)]].
 
-%% These are the members that count, and everyone knows it.
+%% Whether these are the members that count, and all know it.
 together(G, Ms, W) ->
     case [N || N <- Ms, #{role := coord} <- [sderl_sim_world:seen(N, G, W)]] of
         [C] ->
@@ -140,7 +140,7 @@ together(G, Ms, W) ->
         _ -> false
     end.
 
-%% How long until these members of a group are together, for several groups at once.
+%% The time until the members of each of these groups are together.
 waits(Groups, #w{now = Since} = W) -> waits(Groups, Since, [], W).
 
 waits([], _, Done, W) -> {Done, W};
@@ -203,7 +203,8 @@ register(N, G, Until, #w{opno = I} = W) ->
 
 %% ---------------------------------------------------------------- changes
 
-%% A member adds a node; all connect to it as soon as they are told. Until it counts.
+%% The time from when a member adds a node until it counts; all connect to it as soon as they know
+%% of it.
 admit(Spare, W0) ->
     lists:foldl(fun({G, X}, {Done, W}) ->
         Ms = config(G, W),
@@ -218,7 +219,7 @@ admit(Spare, W0) ->
 
 start(Ns, W) -> lists:foldl(fun sderl_sim_node:start/2, W, lists:sort(Ns)).
 
-%% Half of the members are away for 20 s; from when all links are back.
+%% Half of the members are away for 20 s; the time counts from when all links are back.
 heal(Groups, W0) ->
     Sides = [{G, All, lists:split(length(All) div 2, All)} || G <- Groups, All <- [members(G, W0)]],
     W1 = lists:foldl(fun({_, _, {As, Bs}}, W) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_settle).
 -moduledoc """
-The promises of a simulated group once the faults are over: all members are in one component with
-one table, every operation is answered, and the names are right.
+The promises of a simulated group after the faults: all members are in one component with one table,
+every operation is answered, and the names are right.
 """.
 -include("sderl_sim.hrl").
 
@@ -27,14 +27,14 @@ together(G, Ns, W) ->
         {Cs, _} -> together(G, Ns, [C || C <- Cs, lists:member(C, Ns)], W)
     end.
 
-%% Its process has died, and starts in a moment.
+%% Its process has died, and restarts in a moment.
 comes_back(N, G, W) ->
     case {node(N, W), member(N, G, W)} of
         {#n{up = true}, #m{p = undefined, store = Store}} -> Store =/= undefined;
         _ -> false
     end.
 
-%% A group that was made again may be there twice: somebody did not hear that the one before was
+%% A group that was made again may be there twice: a node did not learn that the former one was
 %% deleted.
 parts(G, W) ->
     Live = [N || N <- live_members(G, W), not waits_for_one(N, G, W)],
@@ -45,7 +45,7 @@ parts(G, W) ->
             [[N || N <- Live, Uid(N) =:= U] || U <- lists:usort([Uid(N) || N <- Live])]
     end.
 
-%% A majority group of one member cannot grow: a node that was added by those who are lost, or have
+%% A majority group of one member cannot grow: a node that was added by nodes that are lost, or have
 %% forgotten it, asks for its place until the group is deleted.
 waits_for_one(N, G, W) ->
     case {sderl_sim_world:mode(G, W), coordinators(G, W)} of
@@ -67,8 +67,7 @@ together(G, Ns, Cs, W) ->
         _ -> false
     end.
 
-%% The members but the nodes that are lost for good, and those that are in another group of this
-%% name.
+%% The members without the nodes that are lost for good or are in another group of this name.
 there(G, Mem, Ns, W) ->
     Elsewhere = case book(G, W) of
         %% A node that an island counts is in it in the end, or in one that is older and counts the
@@ -98,7 +97,7 @@ probe(W0) ->
     end, W0, [{G, N} || G <- sderl_sim_world:groups(W0), N <- live_members(G, W0)]).
 
 -doc """
-One process in three of those that have a name dies (rule 16): nobody uses their names any more.
+One in three of the processes that have a name dies (rule 16); no client uses their names any more.
 """.
 -spec deaths(#w{}) -> #w{}.
 deaths(W0) ->
@@ -108,7 +107,7 @@ deaths(W0) ->
     Die = [Pid || {I, Pid} <- lists:enumerate(Pids), I rem 3 =:= 1, alive(Pid, W0)],
     lists:foldl(fun sderl_sim_death:dies/2, W0, Die).
 
--doc "Whether nobody waits for an answer.".
+-doc "Whether no client waits for an answer.".
 -spec answered(#w{}) -> boolean().
 answered(W) -> unanswered(W) =:= [].
 
@@ -118,7 +117,7 @@ unanswered(#w{ops = Ops} = W) ->
      || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
         not is_map_key(given_up, O), seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
 
--doc "Ends the run where something is wrong.".
+-doc "Checks all groups; ends the run if something is wrong.".
 -spec settled(#w{}) -> #w{}.
 settled(W) ->
     lists:foreach(fun(G) -> settled(G, book(G, W), W) end, sderl_sim_world:groups(W)),
@@ -133,8 +132,7 @@ settled(G, B, W) ->
     B#b.made =:= true andalso known_to_be_deleted(G, W),
     lists:foreach(fun(Ns) -> settled(G, Ns, B, W) end, parts(G, W)).
 
-%% Nobody runs a group of which another node knows that it was deleted: they are linked, and it
-%% tells.
+%% No node runs a group that another node knows to be deleted: they have a link, and it says so.
 known_to_be_deleted(G, W) ->
     Deleted = [Uid || N <- nodes_of(G, W), Uid := {deleted, _} <- (member(N, G, W))#m.gone],
     case [N || N <- live_members(G, W), lists:member((member(N, G, W))#m.uid, Deleted)] of
@@ -150,7 +148,7 @@ settled(G, Ns, B, W) ->
     end,
     case [C || C <- coordinators(G, W), lists:member(C, Ns)] of
         [C] -> one_component(C, G, Ns, B, Infos, W);
-        %% Everybody left.
+        %% All members left.
         [] when Infos =:= [] -> ok;
         Cs -> violation(one_coordinator, [Cs, Infos], W)
     end.
@@ -188,7 +186,7 @@ diff(A, B) ->
      || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
         maps:get(K, A, none) =/= maps:get(K, B, none)].
 
-%% A client's own names are as it knows them; names of earlier lives of its node are gone.
+%% A client's own names are as it knows them; those of earlier lives of its node are gone.
 expect({own, N, Life, _} = Own, Truth, Row, #b{left = Left}, W) ->
     #n{life = Now, up = Up} = node(N, W),
     Same = Up andalso Now =:= Life,

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_store).
 -moduledoc """
-The store of one simulated node: what `sderl_store` does with tables, done with a map.
+The store of one simulated node: it does with a map what `sderl_store` does with tables.
 
-Items of a batch change the rows exactly as there. Monitors do not exist: every change returns
-the rows it wrote, and the simulator looks whether their pids live.
+Items of a batch change the rows exactly as there. There are no monitors: every change returns the
+rows that it wrote, and the simulator checks whether their pids live.
 """.
 -include_lib("sderl/src/core/sderl_op.hrl").
 -include_lib("sderl/src/core/sderl_row.hrl").
 
 -behaviour(sderl_core).
 
--export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
+-export([new/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
 -export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3,
          read_next/3, foreign/1]).
@@ -20,16 +20,15 @@ the rows it wrote, and the simulator looks whether their pids live.
 -export_type([store/0]).
 
 -record(st, {
-    self :: node(),
     members = [] :: [node()],
     rows = #{} :: #{term() => sderl_core:row()},
-    %% Both follow from the rows and are kept with each change, so that no check walks a table.
+    %% Both follow from the rows and are updated with each change, so that no check walks a table.
     hash = 0 :: non_neg_integer(),
     names = #{} :: #{pid() => term()},              % one name of each pid
     more = #{} :: #{pid() => [term()]},             % its further names: there should be none
     index :: undefined | #{pid() => term()},
     log :: undefined | {term(), non_neg_integer(), [term()]},
-    %% The names that the batch of this position gives another home (`sderl_saved`).
+    %% The names to which the batch of this position gives another home (`sderl_saved`).
     came_home = none :: none | {Position :: term(), [Name :: term()]},
     sessions = #{} :: map(),
     out :: undefined | {Number :: term(), [term()]},
@@ -39,19 +38,16 @@ the rows it wrote, and the simulator looks whether their pids live.
 }).
 -opaque store() :: #st{}.
 
--doc "An empty store of a node of a group with these members.".
--spec new(node(), [node()]) -> store().
-new(Self, Members) -> #st{self = Self, members = Members}.
--doc "Whose store it is.".
--spec node_of(store()) -> node().
-node_of(#st{self = Self}) -> Self.
+-doc "An empty store for a group with these members.".
+-spec new([node()]) -> store().
+new(Members) -> #st{members = Members}.
 -doc "All rows, by name.".
 -spec rows(store()) -> #{term() => sderl_core:row()}.
 rows(#st{rows = Rows}) -> Rows.
 -doc "A number that equal tables share.".
 -spec hash(store()) -> non_neg_integer().
 hash(#st{hash = Hash}) -> Hash.
--doc "The group has these members now.".
+-doc "Sets the members of the group.".
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = Ms}.
 
@@ -77,16 +73,16 @@ one_name_each(#st{more = More}) -> More.
 -spec whole(store()) -> boolean().
 whole(#st{stale = Stale}) -> Stale =:= none.
 
--doc "Whether the index, where there is one, is the inverse of the rows.".
+-doc "Whether the index, if there is one, is the inverse of the rows.".
 -spec indexed(store()) -> boolean().
 indexed(#st{index = undefined}) -> true;
 indexed(#st{index = I, names = Names}) -> I =:= Names.
 
--doc "The row of a name: what `sderl_core:propose/4` asks.".
+-doc "The row of a name, for `sderl_core:propose/4`.".
 -spec lookup(store(), term()) -> sderl_core:row() | none.
 lookup(#st{rows = Rows}, Name) -> maps:get(Name, Rows, none).
 
--doc "The name of a pid: what `sderl_core:propose/4` asks.".
+-doc "The name of a pid, for `sderl_core:propose/4`.".
 -spec name_of(store(), pid()) -> {ok, term()} | none.
 name_of(#st{index = I}, Pid) ->
     case I of
@@ -97,7 +93,7 @@ name_of(#st{index = I}, Pid) ->
 %% ---------------------------------------------------------------- applying
 
 -doc """
-The first half of an application: where a process dies after it, `redo/1` does the other one.
+The first half of an application; if the process dies after it, `redo/1` does the second half.
 """.
 -spec log(store(), term(), non_neg_integer(), [term()]) -> store().
 log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
@@ -108,8 +104,8 @@ log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
 
 -doc """
-The same for a member that had the table that another had before it applied this batch: it has that
-one's table now. `none` where it had not, or where it keeps an index.
+The same for a member whose table equals that of another one before this batch: it takes over the
+resulting table. `none` if its table differs, or if it keeps an index.
 """.
 -spec follow(store(), {Before :: store(), After :: store(), [sderl_core:row()]}) ->
     {store(), [sderl_core:row()]} | none.
@@ -141,7 +137,7 @@ part({sessions, Sessions}, K, #st{sessions = Had} = St) ->
     St#st{sessions = maps:merge(Had, maps:from_list(Written))};
 part(_, _, _) -> none.
 
-%% The process's memory is gone with it.
+%% What was only in the process's memory is lost.
 died(St) -> St#st{left = infinity, stale = none, index = undefined}.
 
 -doc "The second half of an application that was begun, for a new process.".
@@ -149,8 +145,8 @@ died(St) -> St#st{left = infinity, stale = none, index = undefined}.
 redo(#st{log = undefined} = St) -> {St, []};
 redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
-    %% A row of the batch that was there keeps its home: the membership may be the one after the
-    %% batch.
+    %% A row of the batch that was written before keeps its home: the membership may be the one
+    %% after the batch.
     First = {Epoch, sderl_core:seq(Num, 0)},
     Homes = [Before
              || Name := ?ROW(_, _, Now, {E, _} = Version, _) = Row <- Rows,
@@ -262,7 +258,7 @@ put_row(?ROW(Name, _, _, _, _) = Row, #st{rows = Rows} = St) ->
         _ -> written(add_row(Row, St))
     end.
 
-%% Writes: each row and session, until the process dies.
+%% Each write of a row or session is counted, until the process dies.
 
 drop_session(N, #st{left = infinity, sessions = Had} = St) -> St#st{sessions = maps:remove(N, Had)};
 drop_session(_, #st{left = 0} = St) -> St;
@@ -314,7 +310,7 @@ hash_of(Row) -> erlang:phash2(Row, 1 bsl 32).
 
 %% ---------------------------------------------------------------- snapshots
 
--doc "A snapshot begins: what is there and does not come again goes at its end.".
+-doc "A snapshot begins; rows that do not come again are removed at its end.".
 -spec sync_begin(store(), term(), non_neg_integer()) -> store().
 sync_begin(#st{rows = Rows} = St, Epoch, Num) ->
     St#st{log = {Epoch, Num, []}, stale = #{Name => sderl_row:version(Row) || Name := Row <- Rows}}.
@@ -348,26 +344,26 @@ read_next(#st{rows = Rows}, Names, Chunk) ->
     {Now, Later} = lists:split(min(Chunk, length(Names)), Names),
     {[R || N <- Now, #{N := R} <- [Rows]], false, Later}.
 
--doc "Names whose home is not the node of their pid: that was no member, and may not be back yet.".
+-doc "Names whose home is not the node of their pid, which was no member.".
 -spec foreign(store()) -> [{term(), pid()}].
 foreign(#st{rows = Rows}) ->
     [{Name, Pid} || Name := ?ROW_OF_AT(Pid, Home) <- Rows, Home =/= node(Pid)].
 
-%% ---------------------------------------------------------------- what a new process needs
+%% ---------------------------------------------------------------- for a new process
 
--doc "Keeps what must survive the process.".
+-doc "Keeps the state that must survive the process.".
 -spec durable(term(), store()) -> store().
 durable(D, St) -> St#st{durable = D}.
 
--doc "Keeps which lists of operations were answered, and how.".
+-doc "Keeps the answered lists of operations, with their answers.".
 -spec sessions(#{node() => term()}, store()) -> store().
 sessions(Sessions, St) -> St#st{sessions = Sessions}.
 
--doc "Which lists of operations were answered, and how.".
+-doc "The answered lists of operations, with their answers.".
 -spec sessions(store()) -> #{node() => term()}.
 sessions(#st{sessions = Sessions}) -> Sessions.
 
--doc "Keeps the list of operations that is out.".
+-doc "Keeps the list of operations that was sent and is not answered.".
 -spec outbox(term(), [{term(), term()}], store()) -> store().
 outbox(R, List, St) -> St#st{out = {R, List}}.
 

@@ -1,20 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_strict).
 -moduledoc """
-Promises of a simulated group that can be left out: one function for each, under its name.
+Promises of a simulated group that need not be checked: one function for each, under its name.
 
 The option `strict` names those that are checked; without it they are those of `usual/1`. The
 promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|
-| `one_answers` | since all members were one component last, no older epoch has ordered and answered anything after a younger one did, unless a link was lost, a process ended or began, or the documented bound passed (with `answer => applied`: not more than one batch) |
-| `tokens_grow` | the token of a registration never falls, on no node where its home counts: not at a merge, and not when a clash is settled for it |
-| `losers_hear` | a process that lost its name in a clash was told, where its node still runs |
-| `no_means_no` | what was answered `no` is in no table, of whatever component, and in no batch that is ordered after it |
-| `explained_no` | a registration is refused as one of an unreachable process only where its node is a member that does not count in the component, and as one of no member only where the asking node is none |
-| `no_ghosts` | in the end no member takes a node for its peer to which it has no link |
-| `all_return` | in the end every node of the launch configuration that runs is a member, unless somebody asked for its removal |
+| `one_answers` | since all members were last one component, no older epoch has ordered and answered anything after a younger one did (with `answer => applied`: at most one batch), unless a link was lost, a process ended or began, or the documented bound passed |
+| `tokens_grow` | the token of a registration never falls on a node where its home counts, neither at a merge nor when a clash is settled for it |
+| `losers_hear` | a process that lost its name in a clash was told, if its node still runs |
+| `no_means_no` | an operation that was answered `no` is in no table of any component, and in no later batch |
+| `explained_no` | a registration is refused as one of an unreachable process only if its node is a member that does not count in the component, and as one of no member only if the asking node is none |
+| `no_ghosts` | in the end no member has a peer to which it has no link |
+| `all_return` | in the end every node of the launch configuration that runs is a member, unless its removal was asked for |
 """.
 -include("sderl_sim.hrl").
 
@@ -24,7 +24,7 @@ promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_set
 -import(sderl_sim_world,
         [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
 
-%% A minority that is only silent goes on alone after so long, and not before.
+%% A minority that is only silent continues alone after so long, and not before.
 -define(BOUND_MS, 15_000).
 -define(TICK_MS, 1000).
 
@@ -34,9 +34,9 @@ names() ->
     [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
 -doc """
-Those that are looked at in groups of a mode where nobody says which. In majority mode nothing
-clashes, so that tokens always grow. And a minority's table may hold what the majority refused:
-there `sderl_sim_majority` says what a `no` means.
+The promises that are checked in groups of a mode, without the option. In majority mode nothing
+clashes, so that tokens always grow. And a minority's table may have what the majority refused; what
+a `no` means is checked by `sderl_sim_majority` there.
 """.
 -spec usual(available | majority) -> [atom()].
 usual(available) -> names();
@@ -46,7 +46,7 @@ asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
 
 %% ---------------------------------------------------------------- one component answers
 
--doc "A coordinator has had a tick: are all one component?".
+-doc "A coordinator has had a tick: checks whether all are one component.".
 -spec ticked(node(), term(), #w{}) -> #w{}.
 ticked(N, G, #w{now = Now} = W) ->
     case asks(one_answers, W) andalso seen(N, G, W) of
@@ -61,13 +61,13 @@ ticked(N, G, #w{now = Now} = W) ->
         _ -> W
     end.
 
-%% If nothing arrives over links that stand, the two ends have yet to miss each other.
+%% If nothing arrives over links that exist, their ends have not missed each other yet.
 is_heard(N, View, #w{silent = Silent}) ->
     Ways = lists:append([[{N, M}, {M, N}] || M := _ <- View]),
     not lists:any(fun(Way) -> is_map_key(Way, Silent) end, Ways).
 
-%% A node that has no part in the group is in nobody's way. (One that still follows may have been
-%% let go: it has yet to hear that its link broke, which was before.)
+%% A node that takes no part in the group does not matter. (One that still follows may have been
+%% dropped: its link broke before, and it has not noticed that yet.)
 is_with(M, G, N, E, View, W) ->
     case {seen(M, G, W), node(M, W)} of
         {#{lead := N, lineage := E, syncing := false}, #n{version = 1}} ->
@@ -76,7 +76,7 @@ is_with(M, G, N, E, View, W) ->
         _ -> false
     end.
 
-%% A link may have broken without anybody having noticed yet.
+%% A link may have broken without a node having noticed yet.
 is_meshed(G, W) ->
     Up = [M || M <- nodes_of(G, W), sderl_sim_world:up(M, W)],
     lists:all(fun({A, B}) -> sderl_sim_net:stands(A, B, W) end,
@@ -97,8 +97,8 @@ answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole, unheard = 
     Here = [Pos || {E, K} = Pos <- Where, K =< maps:get(E, Ends, -1)],
     case [{E, At} || {E, _} = Pos <- Here, #{Pos := {At, _}} <- [Log], At > Whole] of
         [] -> W;
-        %% A coordinator that hears too few over links that stand goes on without them, after the
-        %% bound.
+        %% A coordinator that hears too few members over existing links continues without them,
+        %% after the bound.
         [{E, At} | _] when At - Whole > ?BOUND_MS, At - map_get(E, Unheard) =< 2 * ?TICK_MS -> W;
         [{E, At} | _] ->
             Ordered = Ordered0#{E => lists:usort([At | maps:get(E, Ordered0, [])])},
@@ -112,7 +112,8 @@ answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole, unheard = 
             keep_book(G, B#b{ordered = Ordered}, W)
     end.
 
-%% So many batches may be answered that those whom the younger epoch has do not acknowledge.
+%% The number of batches that may be answered without acknowledgements of the members that follow
+%% the younger epoch.
 unacknowledged(W) ->
     case sderl_sim_world:option(answer, committed, W) of
         committed -> 0;
@@ -143,8 +144,9 @@ wrote(N, G, Names, W) ->
     end.
 
 %% A registration that comes with a merge keeps its token, and one that ended on this side meanwhile
-%% may have had a higher token. The shard of a home that does not count is as old as the component's
-%% own copy of it. And the name of a process whose node was removed has a home on each side.
+%% may have had a higher token. The shard of a home that does not count is only as new as the
+%% component's own copy of it. And the name of a process whose node was removed has a home on each
+%% side.
 tokens_grow(_, _, _, ?ROW_OF_AT(Pid, Home), W) when node(Pid) =/= Home -> W;
 tokens_grow(N, G, Life, ?ROW(Name, Pid, Home, Token, _), W) ->
     #b{tokens = Tokens} = B = book(G, W),
@@ -176,18 +178,18 @@ refused(G, Id, Pid, W) ->
             {ok, Name} <- [sderl_sim_store:held_by(Store, Pid)], is_kept(Id, N, G, Name, Store, W)],
     ok.
 
-%% A component that the home of a name has left, or is about to, may hold it until that is ordered:
-%% the home has it not, and nobody else brings it anywhere. So may a member that is behind the
-%% home's log. A table whose process died belongs to the log with which the next process goes on.
+%% A component that the home of a name has left, or is about to leave, may have the name until that
+%% is ordered: the home does not have it, and no other node brings it to a merge. So may a member
+%% that is behind the home's log. A table whose process died belongs to the log of the next process.
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
     ?ROW(_, Pid, Home, {Epoch, Seq}, _) = sderl_sim_store:lookup(Store, Name),
     Whole = sderl_sim_store:whole(Store),
     case {table_log(N, G, Store, W), seen(Home, G, W)} of
-        %% A learner has rows of the log that it left until its snapshot ends.
+        %% A learner has rows of its former log until its snapshot ends.
         _ when N =/= Home, not Whole -> false;
-        %% The tail of a log that nobody goes on with removed the process's node. (`not_applied`
-        %% looks whether the row is brought anywhere.)
+        %% The end of a log, which no member continues, removed the process's node. (`not_applied`
+        %% checks whether the row comes to a merge.)
         {#{lead := undefined, lineage := {_, N} = Epoch, num := Num}, _} when node(Pid) =/= Home ->
             sderl_core:batch_of(Seq) < Num;
         {#{lineage := E, num := Num}, #{lineage := Own, num := At}} when Home =:= Origin ->
@@ -201,7 +203,7 @@ table_log(N, G, Store, W) ->
         {Seen, _} -> Seen
     end.
 
-%% Batches that were ordered before may still reach a member that is behind.
+%% Earlier batches may still reach a member that is behind.
 no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
     case book(G, W) of
         #b{refused = #{Pid := {Id, _, At}}, used = #{Pid := 1}, log = Log} ->
@@ -213,7 +215,7 @@ no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
         _ -> ok
     end.
 
--doc "The coordinator has decided a batch; what it knew then.".
+-doc "The coordinator has decided a batch, with this state.".
 -spec decided([term()], map(), #w{}) -> ok.
 decided(Items, #{view := View, membership := Mem}, W) ->
     asks(explained_no, W) andalso
@@ -256,8 +258,8 @@ recorded(G, Pos, Items, W) ->
     end.
 
 -doc """
-A member is about to change its table. (What a client takes from a process where that lives, or
-where its name is at home, no clash does.)
+A member is about to change its table. (A name that a client takes from a process, where the process
+lives or the name is at home, is not lost in a clash.)
 """.
 -spec applying(node(), term(), [term()], sderl_sim_store:store(), #w{}) -> #w{}.
 applying(N, G, Items, Store, W) ->
@@ -280,16 +282,16 @@ given_up(Asks, Ops, As) ->
     lists:append([taken_by(Op, Asks) || {Op, A} <- lists:zip(Ops, As),
                                         not is_tuple(A) orelse element(1, A) =/= no]).
 
-%% Each name, and from which process, asked by which member, if not from any. (A removal that is
-%% asked for again in another log is one from the process that had the name. One that another node
-%% asks for is of a process that it cannot see.)
+%% Each name with the process that loses it and the member that asks, or `any`. (A removal that is
+%% asked for again in another log is from the process that had the name. One that another node asks
+%% for is of a process that it cannot see.)
 taken_by(?UNREGISTER(Name), _) -> [{Name, any}];
 taken_by(?UNREGISTER_OF(Name, Pid), Asks) -> [{Name, {Pid, Asks}}];
 taken_by(#?RE_REGISTER{name = Name}, _) -> [{Name, any}];
 taken_by(#?REGISTER_OVER{name = Name}, _) -> [{Name, any}];
 taken_by(_, _) -> [].
 
--doc "A process gets a message that it lost its name. (Where one wins, the others exit.)".
+-doc "A process is told that it lost its name. (If there is a winner, the others exit.)".
 -spec told(term(), pid(), #w{}) -> #w{}.
 told(G, Pid, W) ->
     #b{told = Told} = B = book(G, W),
@@ -331,8 +333,8 @@ highest_tokens(G, Members, W) ->
             Token < Was],
     ok.
 
-%% A node that left the group, or died, hears of no clash. If the settling of a clash was not kept,
-%% the node has its name, or had it until somebody unregistered it.
+%% A node that left the group, or died, learns of no clash. If the settlement of a clash was lost,
+%% the node has its name, or had it until it was unregistered.
 losers_hear(G, Members, W) ->
     #b{losers = Losers, told = Told, gave_up = GaveUp, left = Left} = book(G, W),
     _ = [violation(losers_hear, [Pid, Name, Pos], W)

@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_trace).
 -moduledoc """
-The trace of a simulated schedule, a line for everything that happens, as a person reads it.
+The trace of a simulated schedule for people, with a line for everything that happens.
 
 `n3 <- n1 batch 1006000.n1/4 ...` is a message that member `n3` gets in this step, `n3 -> n1` one
-that it sends; an epoch is its counter and its coordinator, a position an epoch and a number.
+that it sends; an epoch is written as its counter and its coordinator, a position as an epoch and a
+number.
 Heartbeats and ticks are left out.
 """.
 
--export([line/2, term/1]).
+-export([line/2]).
 
 -define(DEPTH, 40).
 %% The number by which this virtual machine knows the node of a pid.
 -define(PID, <<"<[0-9]+\\.(?=[0-9]+\\.[0-9]+>)">>).
 
--doc "A line, or `none` for what nobody wants to read.".
+-doc "A line, or `none` for what is left out.".
 -spec line(integer(), tuple()) -> iodata() | none.
 line(Now, What) ->
     case text(What) of
@@ -88,11 +89,8 @@ who(N, G) -> [short(N), "/", term(G)].
 
 short(N) -> hd(string:split(atom_to_list(N), "@sim")).
 
--doc """
-A term with short names for nodes, maps in the order of their keys, and of a pid what tells it from
-all others: two virtual machines write the same.
-""".
--spec term(term()) -> iodata().
+%% A term with short names for nodes, maps in the order of their keys, and a pid without the number
+%% of its node: two virtual machines write the same.
 term(T) ->
     Text = string:replace(io_lib:format("~0tkP", [T, ?DEPTH]), "@sim'", "'", all),
     re:replace(Text, ?PID, "<", [global, unicode]).

@@ -1,20 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_world).
 -moduledoc """
-The simulated world as a value: its clock and queue of events, its dice, and what is where.
+The simulated world as a value: its clock and queue of events, its dice, its nodes and links.
 
-Nothing outside the value plays a part, so one seed gives one run, in whatever process and beside
-whatever else. Events of one millisecond happen in the order in which they were put there.
+Nothing outside the value has an effect, so one seed gives one run, in any process and on any
+machine. Events of one millisecond happen in the order in which they were scheduled.
 
-Chance comes from one generator in the world. Where a choice is made among nodes or names they are
-sorted first: maps of atoms are in the order in which a virtual machine met the atoms. The protocol
-goes through such maps, too, where it sends to several nodes; what it sends in a row to different
-nodes is put in their order (`m:sderl_sim_member`). Everything else that has an effect it does in
-the order of names.
+Random numbers come from one generator in the world. Nodes and names are sorted before one is
+chosen, because the order of a map of atoms is the one in which the virtual machine met the atoms.
+The protocol goes through such maps, too, to send to several nodes: messages in a row to different
+nodes are sorted by node (`m:sderl_sim_member`). All its other effects are in the order of names.
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, names/2, now_ms/1, slack/1, mode/2, option/3]).
+-export([new/2, names/2, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2,
          touch/2, broke/1]).
@@ -43,7 +42,7 @@ new(Seed, Opts) ->
        trace = Trace,
        strict = maps:get(strict, Opts, [])}.
 
--doc "The names of the first `K` nodes that are members, or that are none, at the start.".
+-doc "The names of the first `K` nodes that are members at the start, or spare ones.".
 -spec names(member | spare, non_neg_integer()) -> [node()].
 names(Kind, K) ->
     {Known, Letter} = case Kind of member -> {?NAMES, "n"}; spare -> {?SPARES, "x"} end,
@@ -55,13 +54,9 @@ names(Kind, K) ->
                       || I <- lists:seq(length(Known) + 1, K)]
     end.
 
--doc "The simulated time.".
--spec now_ms(#w{}) -> integer().
-now_ms(#w{now = T}) -> T.
-
 -doc """
-How much longer than usual something may take that needs a few messages, ms: over slow links one in
-fifty takes ten times as long as the slowest of the others.
+How much longer than usual something that needs a few messages may take, ms: over slow links one
+message in fifty takes ten times as long as the slowest of the others.
 """.
 -spec slack(#w{}) -> non_neg_integer().
 slack(#w{opts = Opts}) ->
@@ -87,7 +82,7 @@ rnd(A, B, #w{dice = Dice} = W) ->
     {X, Left} = sderl_sim_dice:roll(B - A + 1, Dice),
     {A + X - 1, W#w{dice = Left}}.
 
--doc "True in so many of a hundred cases.".
+-doc "True in this percentage of cases.".
 -spec chance(0..100, #w{}) -> {boolean(), #w{}}.
 chance(Percent, W0) ->
     {X, W} = rnd(1, 100, W0),
@@ -118,7 +113,7 @@ until(T, Do, #w{queue = Queue, now = Now} = W) ->
         {At, Events, Left} -> until(T, Do, lists:foldl(Do, W#w{now = At, queue = Left}, Events))
     end.
 
-%% ---------------------------------------------------------------- what is where
+%% ---------------------------------------------------------------- nodes and members
 
 -doc "A node.".
 -spec node(node(), #w{}) -> #n{}.
@@ -143,7 +138,7 @@ keep(N, G, M, #w{ms = Ms} = W) ->
 -doc "The result of `sderl_core:inspect/1` for the member on a node that is up, or `none`.".
 -spec seen(node(), term(), #w{}) -> map() | none.
 seen(N, G, #w{ms = Ms}) ->
-    %% Nothing of a member stays when its node goes.
+    %% A member's entry is removed when its node dies.
     case Ms of
         #{N := #{G := #m{p = #p{seen = Seen}}}} -> Seen;
         _ -> none
@@ -175,7 +170,7 @@ process(N, G, Id, #w{ms = Ms}) ->
 -spec up(node(), #w{}) -> boolean().
 up(N, #w{nodes = Ns}) -> (map_get(N, Ns))#n.up.
 
--doc "For how long no fault has begun or ended at this node; 0 while one lasts.".
+-doc "How long ago the last fault of this node ended; 0 while one lasts.".
 -spec undisturbed(node(), #w{}) -> integer().
 undisturbed(N, #w{now = Now} = W) ->
     case node(N, W) of
@@ -194,7 +189,7 @@ broke(#w{now = Now} = W) -> W#w{broke = Now}.
 -spec all(#w{}) -> [node()].
 all(#w{names = Ns}) -> Ns.
 
--doc "The nodes that may have a part in a group, sorted.".
+-doc "The nodes that may take part in a group, sorted.".
 -spec nodes_of(term(), #w{}) -> [node()].
 nodes_of(G, #w{groups = Gs}) -> map_get(G, Gs).
 
@@ -215,8 +210,8 @@ alive(Pid, #w{dead = Dead} = W) ->
     Up andalso life_of(Pid) =:= Life andalso not is_map_key(Pid, Dead).
 
 -doc """
-A new pid of a simulated node; its creation is the life of that node. For a node that is down it is
-the run that has ended: no process of the next run is known.
+A new pid of a simulated node; its creation is the life of that node. For a node that is down that
+is the life that has ended, so that the pid is of no process of the next life.
 """.
 -spec pid(node(), #w{}) -> {pid(), #w{}}.
 pid(N, #w{pids = K} = W) ->
@@ -233,7 +228,7 @@ life_of(Pid) ->
     B = term_to_binary(Pid),
     binary:decode_unsigned(binary:part(B, byte_size(B), -4)).
 
-%% ---------------------------------------------------------------- what is written down
+%% ---------------------------------------------------------------- records
 
 -doc "What is known of a group to check its promises.".
 -spec book(term(), #w{}) -> #b{}.
@@ -251,7 +246,7 @@ tell(What, #w{trace = Fun, now = Now}) ->
         Line -> _ = Fun(Line), ok
     end.
 
--doc "Ends the run: the promise of this name is broken.".
+-doc "Ends the run, because the promise of this name is broken.".
 -spec violation(atom(), [term()], #w{}) -> no_return().
 violation(Promise, Details, W) ->
     Why = list_to_tuple([Promise | Details]),
