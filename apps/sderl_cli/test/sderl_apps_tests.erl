@@ -131,7 +131,7 @@ folders() ->
             simulator => [plant]
         },
         sderl_bench => #{
-            harness => [],
+            harness => [statistics],
             registry => [harness],
             groups => [harness, registry],
             place => [harness, registry],
