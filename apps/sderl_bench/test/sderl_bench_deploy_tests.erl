@@ -34,7 +34,7 @@ median_interval_test() ->
     ?assertEqual({10.5, 6.0, 15.0}, sderl_bench_series:median_interval(lists:seq(1, 20))).
 
 median_interval_property_test() ->
-    ?assert(proper:quickcheck(?FORALL(Values, non_empty(list(integer())), begin
+    ?assert(proper:quickcheck(?FORALL(Values, non_empty(list(float())), begin
         {Median, Low, High} = sderl_bench_series:median_interval(Values),
         Low =< Median andalso Median =< High
             andalso lists:member(Low, Values) andalso lists:member(High, Values)
