@@ -249,21 +249,12 @@ shell:
 HOME=<home> ERL_EPMD_PORT=<epmd_port> erl -hidden -name me@127.0.0.1 -remsh <node>
 ```
 """.
--spec connection_info(Fleet :: pid()) ->
-    #{
-        tag := string(),
-        host := string(),
-        home => file:filename(),
-        log_dir => file:filename(),
-        epmd_port => inet:port_number(),
-        cookie => atom(),
-        atom() => term()
-    }.
+-spec connection_info(Fleet :: pid()) -> sderl_fleet_driver:connection_info().
 connection_info(Fleet) ->
     sderl_fleet_server:connection_info(Fleet).
 
 -doc """
-Whether this machine has the memory for so many more small nodes, 50 MB each. `ok` where the
+Whether this machine has the memory for `Count` more small nodes of 50 MB each. `ok` where the
 system does not tell.
 """.
 -spec fits(Count :: non_neg_integer()) ->
@@ -274,7 +265,7 @@ fits(Count) ->
 -doc """
 Waits until `Fun` gives `true` or `ok`; anything else, also an exception
 (`{Class, Reason, Stack}`), means not yet. Asks again at growing intervals of 1 to 50 ms, at
-least once, and after `Timeout` milliseconds gives up with what it saw last.
+least once. After `Timeout` milliseconds it gives up; the error has the last value of `Fun`.
 """.
 -spec await(Fun :: fun(() -> term()), Timeout :: timeout()) ->
     ok | {error, {timeout, Last :: term()}}.

@@ -2,8 +2,8 @@
 -module(sderl_fleet_boot).
 -moduledoc false.
 
-%% Starts nodes, so many at a time, in the process of a job. All or none: with the first
-%% failure no more are begun, those under way are awaited, and all are killed.
+%% Starts nodes, a given number at a time, in the process of a job. All or none: after the
+%% first failure no more are started, those under way are awaited, and all are killed.
 
 -export([start/4]).
 
@@ -30,15 +30,10 @@ loop(0, _, #boot{failed = []}) ->
     ok;
 loop(0, _, #boot{failed = Failed, done = Handles, driver = {Driver, DriverState}}) ->
     Killers = [
-        spawn_monitor(fun() -> ok = Driver:kill_node(Handle, DriverState) end)
+        sderl_fleet_task:start(fun() -> ok = Driver:kill_node(Handle, DriverState) end)
      || Handle <- Handles
     ],
-    _ = [
-        receive
-            {'DOWN', Ref, process, _, _} -> ok
-        end
-     || {_, Ref} <- Killers
-    ],
+    _ = [sderl_fleet_task:result(Killer, infinity) || Killer <- Killers],
     {error, {start_failed, lists:reverse(Failed)}};
 loop(Running, Rest, #boot{server = Server, done = Done, failed = Failed} = Boot) ->
     receive
@@ -70,7 +65,7 @@ start_one(#{node := Node} = Spec, #boot{driver = {Driver, DriverState}}) ->
         Job ! {started, Node, Result}
     end).
 
-%% Somebody else's code: it may be wrong, and shall not end the start.
+%% The user's function: if it raises, the start goes on.
 tell(Progress, Done, Total) ->
     try
         _ = Progress(Done, Total),

@@ -2,8 +2,8 @@
 -module(sderl_fleet_call).
 -moduledoc false.
 
-%% Calls run in the calling process, or one process a node; the fleet's process only says
-%% where a node is.
+%% Calls run in the calling process, or in one process for each node; the fleet's process
+%% only says where a node is.
 
 -export([call/6, multicall/6, await/2]).
 
@@ -27,14 +27,13 @@ call_there(unknown, Node, _, _, _, _) ->
 multicall(Fleet, Nodes, M, F, A, Timeout) ->
     Where = sderl_fleet_server:where(Fleet, Nodes),
     Deadline = deadline(Timeout),
-    Self = self(),
-    Callers = [
-        {Node, spawn_monitor(fun() ->
-            Self ! {self(), answer(maps:get(Node, Where), Node, M, F, A, Timeout)}
+    Tasks = [
+        {Node, sderl_fleet_task:start(fun() ->
+            answer(maps:get(Node, Where), Node, M, F, A, Timeout)
         end)}
      || Node <- Nodes
     ],
-    [{Node, result(Caller, Deadline)} || {Node, Caller} <- Callers].
+    [{Node, answered(sderl_fleet_task:result(Task, left(Deadline)))} || {Node, Task} <- Tasks].
 
 answer(Where, Node, M, F, A, Timeout) ->
     try
@@ -47,24 +46,9 @@ answer(Where, Node, M, F, A, Timeout) ->
         Class:Reason -> {error, {Class, Reason}}
     end.
 
-result({Pid, Ref}, Deadline) ->
-    receive
-        {Pid, Answer} ->
-            demonitor(Ref, [flush]),
-            Answer;
-        {'DOWN', Ref, process, _, Reason} ->
-            {error, Reason}
-    after left(Deadline) ->
-        exit(Pid, kill),
-        receive
-            {'DOWN', Ref, process, _, _} -> ok
-        end,
-        %% It may have answered just before its end.
-        receive
-            {Pid, Answer} -> Answer
-        after 0 -> {error, timeout}
-        end
-    end.
+answered({ok, Answer}) -> Answer;
+answered({error, {failed, Reason}}) -> {error, Reason};
+answered({error, timeout}) -> {error, timeout}.
 
 %% A little later than the calls themselves, whose timeouts say the same.
 deadline(infinity) -> infinity;

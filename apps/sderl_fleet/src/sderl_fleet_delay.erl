@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_delay).
 -moduledoc """
-Distribution links that take time: what a node sends to another host arrives there so much later.
+Distribution links with a delay: what a node sends to another host arrives there later by so much.
 
 ```erlang
 {ok, Net} = sderl_fleet_netns:start(2),
@@ -13,13 +13,13 @@ Families = [sderl_fleet_delay:family(H#{name => N, count => 2}, Delays)
 ```
 
 For machines whose kernel cannot delay packets. Hosts are IPv4 addresses: those of namespaces, as
-here, or on Linux any of the loopback interface, 127.0.0.2 and so on, for which nobody needs to be
-root. A connection is delayed in both directions, keeps its order and loses nothing; hosts are told
-apart by the host part of node names. Everything else, also epmd's answers, is as quick as it is.
+here, or on Linux any of the loopback interface (127.0.0.2 and so on), for which root is not needed.
+A connection is delayed in both directions, keeps its order and loses nothing; hosts are told apart
+by the host part of node names. Everything else, such as epmd's answers, is not delayed.
 
 The delay is what is asked for or more: a timer has a resolution of a millisecond, and a busy
-machine adds to it. Two more hops over the loopback interface are in every message of such a link,
-so throughput over it is not that of a plain one.
+machine adds to it. Every message of such a link also takes two more hops over the loopback
+interface, so throughput over it is not that of a plain one.
 """.
 
 %% The node that opens a link asks this module, in the place of erl_epmd, where the other one
@@ -35,14 +35,14 @@ so throughput over it is not that of a plain one.
 
 -export_type([delay/0]).
 
-%% The end of one process is to be that of the other, linked one: an exit.
+%% They end by an exit, which ends the linked process of the other direction.
 -dialyzer({nowarn_function, [relay/4, pump/3]}).
 
 -doc "Two hosts, in either order, and the milliseconds for one way between them.".
 -type delay() :: {HostA :: string(), HostB :: string(), Ms :: number()}.
 
 -define(CONNECT_MS, 10_000).
-%% A reader that does not keep up is felt at the other end.
+%% Bytes that may wait: beyond them the sender waits, as behind a reader that does not keep up.
 -define(MOST_WAITING, 16_000_000).
 
 -doc """

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_driver).
 -moduledoc """
-How a fleet gets its nodes: the behaviour of a place where nodes run.
+The behaviour of a place where a fleet's nodes run.
 
 `m:sderl_fleet` decides what runs when; a driver starts and ends single nodes.
 `sderl_fleet_local` runs them on this machine. A plan names its driver with
@@ -11,18 +11,29 @@ How a fleet gets its nodes: the behaviour of a place where nodes run.
 processes, many at once: a driver's state is data that does not change, with the pids of
 whatever does.
 
-The promise that matters: when the fleet's process ends in any way, or the whole virtual
+A driver must keep this promise: when the fleet's process ends in any way, or the whole virtual
 machine does, all that the driver started ends too. A driver links its own processes to the
 process that calls `c:open/2`; should one of them end, the fleet ends.
 """.
 
--export_type([state/0, handle/0]).
+-export_type([state/0, handle/0, connection_info/0]).
 
 -doc "The data that `c:open/2` made, the same in every later call.".
 -type state() :: term().
 
 -doc "One life of one node.".
 -type handle() :: term().
+
+-doc "See `sderl_fleet:connection_info/1`, which adds `tag` and `host`.".
+-type connection_info() :: #{
+    tag => string(),
+    host => string(),
+    home => file:filename(),
+    log_dir => file:filename(),
+    epmd_port => inet:port_number(),
+    cookie => atom(),
+    atom() => term()
+}.
 
 -doc """
 Prepares the place. `places` are the addresses that nodes of the plan have, for each command
@@ -32,11 +43,11 @@ a path that begins with `[driver, 2]`.
 -callback open(Info, Options :: map()) -> {ok, state()} | {error, Reason :: term()} when
     Info :: #{tag := string(), places := [{Wrap :: [string()], Hosts :: [string()]}]}.
 
--doc "Ends every node and removes all traces, at once and without manners.".
+-doc "Kills every node at once and removes all files.".
 -callback close(state()) -> ok.
 
 -doc "The settings that a person or program needs to reach the nodes.".
--callback connection_info(state()) -> #{atom() => term()}.
+-callback connection_info(state()) -> connection_info().
 
 -doc """
 Starts one node and returns when its applications run. When it fails, or takes longer than

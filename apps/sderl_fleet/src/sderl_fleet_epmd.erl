@@ -2,13 +2,13 @@
 -module(sderl_fleet_epmd).
 -moduledoc false.
 
-%% A port mapper of the fleet's own, so that its nodes are in no public list and nobody
-%% else's epmd is started or disturbed. It runs in the foreground as our port and is told
+%% A port mapper of the fleet's own, so that its nodes are in no public list and no other
+%% epmd is started or disturbed. It runs in the foreground as our port and is told
 %% to the reaper like a node.
 %%
 %% A free port is found by binding to port 0 and letting go again, so another process may
-%% take it in between: epmd then ends at once, which is why its own words (debug output)
-%% tell that it listens, and not a connection that anybody could have answered.
+%% take it in between; epmd then ends at once. So its debug output says whether it listens: a
+%% connection could have been answered by that other process.
 
 -behaviour(gen_server).
 

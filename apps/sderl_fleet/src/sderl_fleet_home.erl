@@ -2,8 +2,8 @@
 -module(sderl_fleet_home).
 -moduledoc false.
 
-%% The private directory of a fleet: HOME of its nodes, so that they find the cookie where
-%% Erlang looks for it and it is on no command line and in no environment.
+%% The private directory of a fleet. It is the nodes' HOME, so that they find the cookie where
+%% Erlang looks for it; on a command line or in the environment others could read it.
 %%
 %%   .erlang.cookie     mode 0400
 %%   etc/NODE.config    application environment of one node
@@ -20,7 +20,7 @@
 
 -type files() :: #{config := string(), log := string(), out := string(), err := string()}.
 
--doc "A directory name nobody else has, in `Parent` or the system's place for such.".
+-doc "The name of a directory that does not exist, in `Parent` or the system's temporary folder.".
 -spec name(Parent :: string() | undefined) -> string().
 name(undefined) ->
     name(os:getenv("TMPDIR", "/tmp"));
@@ -30,7 +30,7 @@ name(Parent) ->
     end.
 
 -spec fill(Dir :: string(), LogDir :: string()) ->
-    {ok, Cookie :: atom(), LogDir :: string()} | {error, {file, string(), term()}}.
+    {ok, Cookie :: atom()} | {error, {file, string(), term()}}.
 fill(Dir, LogDir) ->
     Cookie = random(32, mixed),
     File = filename:join(Dir, ".erlang.cookie"),
@@ -40,7 +40,7 @@ fill(Dir, LogDir) ->
         ok ?= at(Dir, file:make_dir(filename:join(Dir, "etc"))),
         ok ?= at(LogDir, filelib:ensure_path(LogDir)),
         %% One atom a fleet.
-        {ok, list_to_atom(Cookie), LogDir}
+        {ok, list_to_atom(Cookie)}
     end.
 
 at(_, ok) -> ok;
@@ -71,7 +71,7 @@ start_script(Dir) ->
 without({primLoad, Modules}) -> {primLoad, Modules -- ?LATER};
 without(Command) -> Command.
 
--doc "Letters from the system's source of secrets.".
+-doc "Letters that nobody can guess, from `/dev/urandom`.".
 -spec random(pos_integer(), lower | mixed) -> string().
 random(Length, Alphabet) ->
     Letters =

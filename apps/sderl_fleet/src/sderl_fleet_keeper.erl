@@ -36,7 +36,7 @@
     tail = <<>> :: binary(),
     boot = waiting :: waiting | up | {failed, term()},
     asked :: gen_server:from() | undefined,
-    %% A failure is kept until somebody has heard of it.
+    %% A failure is kept until somebody has asked for it.
     told = false :: boolean()
 }).
 
@@ -78,15 +78,15 @@ os_pid(Peer) ->
     case process_info(Peer, links) of
         {links, Links} ->
             case [Port || Port <- Links, is_port(Port)] of
-                [Port | _] -> element(2, os_pid_of(erlang:port_info(Port, os_pid)));
+                [Port | _] -> os_pid_of(erlang:port_info(Port, os_pid));
                 [] -> undefined
             end;
         undefined ->
             undefined
     end.
 
-os_pid_of(undefined) -> {os_pid, undefined};
-os_pid_of(Info) -> Info.
+os_pid_of({os_pid, OsPid}) -> OsPid;
+os_pid_of(undefined) -> undefined.
 
 -spec handle_call(peer | booted, gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
@@ -167,7 +167,7 @@ request({get_geometry, _}, State) ->
 request(_, State) ->
     {eof, State}.
 
-%% Opened for each print: hardly any node prints, and a file descriptor a node is dear.
+%% The file is opened for each print: hardly any node prints, and file descriptors are scarce.
 print(Encoding, Chars, #state{out = Out, tail = Tail} = State) ->
     case unicode:characters_to_binary(Chars, Encoding, unicode) of
         Bytes when is_binary(Bytes) ->

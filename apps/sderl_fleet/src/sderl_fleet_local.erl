@@ -18,7 +18,7 @@ Options, in a plan's `driver => {sderl_fleet_local, Options}`:
 | `emulator` | emulator arguments of all nodes, before a family's `args` | see below |
 
 The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1 +P 262144` and no busy waiting: many
-small nodes on few cores. Nodes of this OTP load what evaluates expressions when they need it, and
+small nodes on few cores. Nodes of this OTP load `erl_eval` and `erl_lint` when they need them, and
 not at the start, unless a family's `args` name a `-boot` script.
 
 **Nothing is left behind.** Every operating-system process of the fleet ends when the
@@ -45,9 +45,9 @@ with `erlang:display/1`) disturbs its control channel and may end; see `m:peer`.
 -export([call/5, os_pid/1, memory_kib/1, arguments/1]).
 
 -define(OPTIONS, [erl, epmd, epmd_port, dir, log_dir, emulator]).
-%% Small nodes, many on one machine. OTP's table of processes has a million places, and all of it
-%% is written at the start: with a quarter, as it was before OTP 27, a node is 12 MB smaller and
-%% takes a twentieth less processor time until it runs.
+%% Small nodes, many on one machine. OTP's process table has a million entries, all written at the
+%% start. With a quarter of them, as before OTP 27, a node is 12 MB smaller and needs 5 % less
+%% processor time until it runs.
 -define(EMULATOR, [
     "+P", "262144",
     "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1",
@@ -94,7 +94,7 @@ open(Places, Options, Erl, Epmd, Home, Reaper) ->
     LogDir = filename:absname(maps:get(log_dir, Options, filename:join(Home, "log"))),
     Wanted = maps:get(epmd_port, Options, any),
     maybe
-        {ok, Cookie, _} ?= sderl_fleet_home:fill(Home, LogDir),
+        {ok, Cookie} ?= sderl_fleet_home:fill(Home, LogDir),
         {ok, EpmdPort} ?= epmds(Places, Wanted, #{epmd => Epmd, home => Home, reaper => Reaper}),
         {ok, #local{
             owner = self(),
@@ -186,7 +186,7 @@ close(#local{reaper = Reaper}) ->
     sderl_fleet_reaper:finish(Reaper).
 
 -doc false.
--spec connection_info(#local{}) -> #{atom() => term()}.
+-spec connection_info(#local{}) -> sderl_fleet_driver:connection_info().
 connection_info(#local{home = Home, log_dir = LogDir, cookie = Cookie, epmd_port = Port}) ->
     #{home => Home, log_dir => LogDir, cookie => Cookie, epmd_port => Port}.
 
@@ -282,11 +282,11 @@ args(Spec, #{config := Config}, Local) ->
         lists:append([["-pz" | [filename:absname(Path) || Path <- Paths]] || Paths =/= []])
     ]).
 
-%% Of several boot flags the first counts.
+%% The emulator takes the first of several boot flags.
 boot_args(Args, #local{boot = Boot}) ->
     case {lists:member("-boot", Args), lists:member("-mode", Args)} of
         {true, _} -> [];
-        %% Embedded, nothing is loaded on demand.
+        %% In embedded mode nothing is loaded on demand.
         {false, true} -> ["-boot", "no_dot_erlang"];
         {false, false} -> ["-boot", Boot]
     end.
@@ -313,8 +313,8 @@ peer_options(#{node := Node, host := Host, wrap := Wrap}, Args, #{err := Err}, L
         ]
     }.
 
-%% Becomes `erl`, which becomes the emulator: one process, one pid. The settings of the
-%% calling virtual machine are not the nodes'.
+%% Becomes `erl`, which becomes the emulator: one process, one pid. The nodes do not take the
+%% settings of the calling virtual machine from the environment.
 launcher() ->
     """
     exec 2>>"$1"

@@ -16,9 +16,9 @@ ok = sderl_fleet:stop(Fleet),
 ok = sderl_fleet_netns:stop(Net).
 ```
 
-A cut is silent, as behind a firewall that drops: what is sent is lost, connections stay open until
-somebody's patience ends, and after a heal TCP goes on when it next tries again. Each try waits
-twice as long as the one before, so this may take about as long as the cut took.
+A cut is silent, as behind a firewall that drops packets: what is sent is lost, and connections stay
+open until one end times out. After a heal a connection goes on with TCP's next retransmission. Each
+waits twice as long as the one before, so this may take about as long as the cut took.
 
 The namespaces go with the process that started them, and with its virtual machine, also by
 `kill -9`.
@@ -37,7 +37,7 @@ The namespaces go with the process that started them, and with its virtual machi
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([host/0]).
 
--doc "The keys that a family of a `m:sderl_fleet` plan needs to run there.".
+-doc "The keys that a family of a `m:sderl_fleet` plan needs so that its nodes run there.".
 -type host() :: #{host := string(), wrap := [string()]}.
 
 -define(TIMEOUT, 30_000).
@@ -73,7 +73,7 @@ their nodes.
 cut(Net, Pairs) ->
     gen_server:call(Net, {routes, "replace", Pairs}, ?TIMEOUT).
 
--doc "It does again. The pairs must have been cut.".
+-doc "Undoes `cut/2`. The pairs must have been cut.".
 -spec heal(pid(), [{node(), node()}]) -> ok | {error, unicode:chardata()}.
 heal(Net, Pairs) ->
     gen_server:call(Net, {routes, "del", Pairs}, ?TIMEOUT).

@@ -44,7 +44,8 @@
     | node().
 
 %% The elements that start_nodes/2 takes: a node that is down, or a family's map in which `count`
-%% may be left out (1) and `index` may name one node. A family of the plan lends its settings.
+%% may be left out (1) and `index` may name one node. What it lacks is taken from the family of that
+%% name in the plan.
 -type added() :: node() | #{name := atom() | string() | binary(), atom() => term()}.
 
 -type node_spec() :: #{
@@ -84,7 +85,7 @@
 -define(FAMILY_KEYS, [
     name, count, host, hidden, connect_all, args, env, apps, paths, wrap
 ]).
-%% Flags that would undo what the fleet promises (names, cookie, control channel).
+%% Flags that would break what the fleet promises (names, cookie, control channel).
 -define(RESERVED, ["-name", "-sname", "-setcookie", "-user", "-detached", "-remsh"]).
 
 -spec parse(Plan :: term(), RandomTag :: string(), Paths :: [file:filename()]) ->
@@ -102,7 +103,8 @@ parse(Plan, RandomTag, Paths) ->
 add(Added, Parsed, Known) ->
     try
         is_list(Added) orelse bad([nodes], Added, "a list of node names or family maps"),
-        {Specs, Parsed1, _} = lists:foldl(fun add_one/2, {[], Parsed, Known}, number(Added)),
+        {Specs, Parsed1, _} =
+            lists:foldl(fun add_one/2, {[], Parsed, Known}, lists:enumerate(Added)),
         {ok, lists:append(lists:reverse(Specs)), Parsed1}
     catch
         throw:{bad_plan, _, _, _} = Bad -> {error, Bad}
@@ -133,7 +135,7 @@ plan(Plan, RandomTag, Paths) ->
         ),
         owner => get(owner, Plan, [], undefined, fun is_pid/1, "a pid")
     },
-    Parsed = lists:foldl(fun family/2, Base, number(Families)),
+    Parsed = lists:foldl(fun family/2, Base, lists:enumerate(Families)),
     Specs = lists:append(lists:reverse(maps:get(nodes, Parsed))),
     unique_names(Specs),
     Parsed#{nodes := s_groups(Plan, Parsed, Specs)}.
@@ -149,7 +151,7 @@ family({I, Map}, #{families := Seen, nodes := Nodes} = Parsed) ->
     Specs = [spec(Path, Map, Prefix, Index, Parsed) || Index <- lists:seq(1, Count)],
     Parsed#{families := Seen#{Prefix => maps:remove(count, Map)}, nodes := [Specs | Nodes]}.
 
-%% Families "w" and "w1" meet at w11.
+%% Node 11 of family "w" and node 1 of family "w1" would both be called w11.
 unique_names(Specs) ->
     _ = lists:foldl(
         fun(#{node := Node, family := Family}, Seen) ->
@@ -197,7 +199,7 @@ spec(Path, Map, Prefix, Index, #{tag := Tag, host := PlanHost} = Parsed) ->
 
 prefix(Path, Map) ->
     Expected = "an atom, string or binary of letters, digits, _ and -, that begins with a letter",
-    Given = need(name, Map, Path, Expected),
+    Given = get(name, Map, Path, undefined, fun(_) -> true end, Expected),
     Prefix = to_prefix(Given),
     case Prefix of
         [C | Rest] when C >= $a, C =< $z; C >= $A, C =< $Z ->
@@ -259,7 +261,7 @@ s_groups(Plan, Parsed, Specs) ->
         s_groups, Plan, [], [], fun is_proper/1, "a list of {Group, normal | hidden, Nodes}"
     ),
     Resolver = resolver(Parsed, Specs),
-    Full = [group(I, Group, Resolver) || {I, Group} <- number(Groups)],
+    Full = [group(I, Group, Resolver) || {I, Group} <- lists:enumerate(Groups)],
     unique_groups(Full),
     [with_groups(Spec, Full, Known) || Spec <- Specs].
 
@@ -267,7 +269,7 @@ group(I, {Name, Type, Refs}, Resolver) when Name =/= undefined ->
     Path = [s_groups, I],
     lists:member(Type, [normal, hidden]) orelse bad(Path ++ [2], Type, "normal or hidden"),
     is_full_list(Refs) orelse bad(Path ++ [3], Refs, "a non-empty list of nodes"),
-    Nodes = lists:append([Resolver(Path ++ [3, J], Ref) || {J, Ref} <- number(Refs)]),
+    Nodes = lists:append([Resolver(Path ++ [3, J], Ref) || {J, Ref} <- lists:enumerate(Refs)]),
     length(Nodes) =:= length(lists:usort(Nodes)) orelse
         bad(Path ++ [3], Refs, "every node once"),
     {Name, Type, Nodes};
@@ -367,21 +369,15 @@ get(Key, Map, Path, Default, Is, Expected) ->
                 true -> Value;
                 false -> bad(Path ++ [Key], Value, Expected)
             end;
-        #{} when Key =:= families ->
+        #{} when Key =:= families; Key =:= name ->
             bad(Path ++ [Key], undefined, Expected);
         #{} ->
             Default
     end.
 
-need(Key, Map, Path, Expected) ->
-    case Map of
-        #{Key := Value} -> Value;
-        #{} -> bad(Path ++ [Key], undefined, Expected)
-    end.
-
 each(Path, List, Is, Expected) ->
     is_proper(List) orelse bad(Path, List, "a list"),
-    _ = [Is(Term) orelse bad(Path ++ [I], Term, Expected) || {I, Term} <- number(List)],
+    _ = [Is(Term) orelse bad(Path ++ [I], Term, Expected) || {I, Term} <- lists:enumerate(List)],
     List.
 
 known_keys(Path, Map, Known) ->
@@ -393,11 +389,9 @@ known_keys(Path, Map, Known) ->
 text(Keys) ->
     lists:flatten(lists:join(", ", [atom_to_list(Key) || Key <- Keys])).
 
-number(List) ->
-    lists:enumerate(List).
-
 is_positive(N) -> is_integer(N) andalso N > 0.
-is_proper(List) -> is_list(List) andalso length_or_improper(List) =/= improper.
+is_proper([_ | Tail]) -> is_proper(Tail);
+is_proper(Tail) -> Tail =:= [].
 is_full_list(List) -> is_proper(List) andalso List =/= [].
 is_driver({Module, Opts}) -> is_atom(Module) andalso is_map(Opts);
 is_driver(_) -> false.
@@ -412,13 +406,6 @@ is_tag(Tag) ->
 
 is_tag_char(C) -> C >= $a andalso C =< $z orelse C >= $0 andalso C =< $9 orelse C =:= $_.
 is_name_char(C) -> is_tag_char(C) orelse C >= $A andalso C =< $Z orelse C =:= $-.
-
-length_or_improper(List) ->
-    try
-        length(List)
-    catch
-        error:badarg -> improper
-    end.
 
 -spec bad([atom() | pos_integer()], term(), string()) -> no_return().
 bad(Path, Term, Expected) ->

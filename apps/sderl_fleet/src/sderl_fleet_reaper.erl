@@ -10,8 +10,9 @@
 %% killed with SIGKILL. Then it sends CONT and KILL to every process it was told of, to
 %% every other process with the fleet's mark in its environment (what the nodes spawned:
 %% erl_child_setup, inet_gethost, programs behind ports), waits until they are gone and
-%% removes the directory. Also all other signals go through it, for it alone checks that a
-%% pid still is the process it was told of: by start time, so that a recycled pid is safe.
+%% removes the directory. All other signals go through it too, because only it checks that a
+%% pid still is the process it was told of: by start time, so that no later process that got
+%% the same pid is signalled.
 %%
 %% Races:
 %% - A node is forked and we are killed before its pid is told: the node's stdin is closed
@@ -46,8 +47,8 @@
 -doc "`Dir` must not exist; it is made with mode 0700 and removed in the end.".
 -spec start_link(Dir :: string()) -> gen_server:start_ret().
 start_link(Dir) ->
-    %% Linked in init/1: the end of the fleet is none of this process's own crashes, also
-    %% where the fleet was killed.
+    %% Linked in init/1, and not by start_link: then the end of the fleet, also when it was
+    %% killed, is not reported as a crash of this process.
     gen_server:start(?MODULE, {self(), Dir}, []).
 
 -doc "The environment variable that marks a process as part of the fleet of this directory.".

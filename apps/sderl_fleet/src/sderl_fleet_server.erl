@@ -2,7 +2,7 @@
 -module(sderl_fleet_server).
 -moduledoc false.
 
-%% The process that a fleet is: what nodes there are and what is being done to them.
+%% The process of a fleet: it knows the nodes and what is being done to them.
 %%
 %% It never waits for a node. Each operation is a job, a linked process that does the work
 %% and sends its outcome; a job owns its nodes while it runs, so that kill, restart and the
@@ -46,7 +46,8 @@
     waiting = [] :: [{[node()], gen_server:from(), operation()}]
 }).
 
--type operation() :: stop | kill | restart | suspend | resume | start.
+%% `New`: nodes that are forgotten when the start fails.
+-type operation() :: stop | kill | restart | suspend | resume | {start, New :: [node()]}.
 
 %% Called in the client
 
@@ -118,11 +119,11 @@ nodes(Fleet) ->
 where(Fleet, Nodes) ->
     gen_server:call(Fleet, {where, Nodes}, infinity).
 
--spec connection_info(pid()) -> map().
+-spec connection_info(pid()) -> sderl_fleet_driver:connection_info().
 connection_info(Fleet) ->
     gen_server:call(Fleet, connection_info, infinity).
 
--spec info(pid()) -> #{node() => map()}.
+-spec info(pid()) -> #{node() => sderl_fleet:node_info()}.
 info(Fleet) ->
     {Driver, Nodes} = gen_server:call(Fleet, info, infinity),
     #{Name => describe(Driver, Node) || Name := Node <- Nodes}.
@@ -172,7 +173,7 @@ places(Specs) ->
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call(boot, From, #state{order = Order} = State) ->
-    {noreply, submit({Order, From, start}, State)};
+    {noreply, submit({Order, From, {start, []}}, State)};
 handle_call({start_nodes, Added}, From, #state{plan = Plan, nodes = Nodes} = State) ->
     Known = #{Name => Spec || Name := #node{spec = Spec} <- Nodes},
     case sderl_fleet_plan:add(Added, Plan, Known) of
@@ -337,8 +338,6 @@ forget(Names, #state{nodes = Nodes, order = Order} = State) ->
 
 %% In the job's process: {Reply, Changes}
 
-perform(start, Targets, Driver, Plan, Server) ->
-    perform({start, []}, Targets, Driver, Plan, Server);
 perform({start, _}, Targets, Driver, Plan, Server) ->
     Specs = [Spec || {_, #node{spec = Spec, status = down}} <- Targets],
     Up = [Name || {Name, #node{status = Status}} <- Targets, Status =/= down],

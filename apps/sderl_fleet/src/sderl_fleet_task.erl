@@ -7,7 +7,7 @@ Work that may fail, and work that goes on in processes of its own until its resu
 -export([attempt/1, start/1, result/2, stop/1, at_once/2, ask/3]).
 -export_type([task/1]).
 
--doc "A process at work; the one that started it alone may ask for the result.".
+-doc "A process at work; only the one that started it may ask for the result.".
 -opaque task(_Result) :: {pid(), reference()}.
 
 -doc """
@@ -48,7 +48,7 @@ stop({Pid, Ref}) ->
     receive
         {'DOWN', Ref, process, Pid, _} -> ok
     end,
-    %% It may have been ready at the last moment.
+    %% The result may have come just before.
     receive
         {?MODULE, Pid, _} -> ok
     after 0 -> ok
