@@ -102,7 +102,7 @@ supervisor): with that of a permanent application the node ends.
       await => boolean(), atom() => term()}.
 
 -doc """
-One kill. `number` counts up; kills that missed have no entry. `round`: the round of the plan, which
+One kill. `number` increases; kills that missed have no entry. `round`: the round of the plan, which
 is the same for the same seed. `at_ms`: from the start of the service; `system_us`: the time of day
 in microseconds, on the clock of `node` (for a whole node: the service's). `pid`: the process, or
 the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was

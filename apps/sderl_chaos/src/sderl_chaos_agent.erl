@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_agent).
 -moduledoc """
-The chaos service's hand on a node: finds what may be killed there, kills it when told to, and
+The agent of the chaos service on a node: finds what may be killed there, kills it when told to, and
 measures on this node's clock when it is back.
 
 It needs nothing but kernel and stdlib, so that the module alone can be loaded into nodes that do
-not have it (`code:load_binary/3`), and it takes itself out again when it ends (see `origin/0`).
+not have it (`code:load_binary/3`), and it removes that code when it ends (see `origin/0`).
 
-It ends with the service: when the service says so, when the monitored process of the service goes
-(where it can be monitored), and when nothing was heard of the service for its *lease*. It then
-forgets the things that it waits for; killed processes stay killed.
+It ends with the service: when the service says so, when the process of the service ends (where it
+can be monitored), and when it has heard nothing from the service for its *lease*. It then stops
+waiting for things to come back; killed processes stay killed.
 """.
 
 -behaviour(gen_server).
@@ -27,10 +27,10 @@ forgets the things that it waits for; killed processes stay killed.
     | {link, Peers :: [node()]}.
 
 -doc """
-`owner`: to be monitored; `undefined` where it is on no node that is linked to this one. `lease_ms`:
-without a word of the service for so long the agent ends. `never`: names of processes that are not
-to be killed. `library`: whether the processes of the application `sderl` may be; `tops`: whether
-the top supervisors of applications may be.
+`owner`: the process to monitor; `undefined` where it is on no node that is linked to this one.
+`lease_ms`: the agent ends when it has heard nothing from the service for so long. `never`: names of
+processes that are not to be killed. `library`: whether the processes of the application `sderl` may
+be; `tops`: whether the top supervisors of applications may be.
 """.
 -type conf() ::
     #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()],
@@ -56,23 +56,23 @@ on this node.
     conf :: conf(),
     owner :: reference() | undefined,
     heard :: integer(),
-    %% For each target that was looked for: what may be killed, and all there is.
+    %% For each target that was looked for: what may be killed, and all that was found.
     seen = #{} :: #{term() => {Candidates :: tuple(), All :: [thing()]}},
     watchers = #{} :: #{pid() => {Number :: pos_integer(), Target :: term(), Key :: term()}},
     reports = #{} :: #{Number :: pos_integer() => BackUs :: non_neg_integer()},
-    %% Orders without an answer of which the service was told that they were not carried out: they
-    %% must not be later.
+    %% Orders whose answer was lost and that the agent has reported as not carried out: they must
+    %% not be carried out later.
     void = #{} :: #{Number :: pos_integer() => true}
 }).
 
 -type thing() :: {Key :: term(), pid() | node()}.
 
-%% Counts up when the functions or their answers change.
+%% To be increased when the functions or their answers change.
 -define(VERSION, 2).
 %% The file name of code that the service has loaded.
 -define(LOADED, "sderl_chaos_agent loaded by sderl_chaos").
 -define(CALL_MS, 5000).
-%% How long the way back is watched without a pause.
+%% For so long after a kill the agent looks without a pause.
 -define(SPIN_US, 2000).
 -define(SHORT_LOOK_US, 200).
 -define(LONGEST_PAUSE_MS, 1000).
@@ -97,7 +97,7 @@ on this node.
     alarm_handler, pg
 ]).
 
--doc "Of the agreement between service and agent.".
+-doc "The version of the calls between service and agent.".
 -spec version() -> pos_integer().
 version() -> ?VERSION.
 
@@ -116,8 +116,8 @@ start(Conf) -> gen_server:start(?MODULE, Conf, []).
 -spec clock() -> integer().
 clock() -> now_ms().
 
-%% The functions below run on the node, in the process of the call, so that a function of the user's
-%% that hangs or raises is no trouble to the agent.
+%% The functions below run on the node, in the process of the call, so that a user's function that
+%% hangs or raises does not stop the agent.
 
 -doc "How many things may be killed of a target.".
 -spec look(pid(), Target :: term(), spec(), conf()) ->
@@ -141,15 +141,15 @@ Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which i
 strike(Agent, Target, Spec, Nth, Order) -> ask(Agent, {strike, Target, Spec, Nth, Order}).
 
 -doc """
-A sign of life of the service, which has the reports `Had` already and has no answer to the orders
-`Lost`. Gives the other reports, and which of `Lost` are watched; those that are not will not be
-carried out either.
+Tells the agent that the service is alive, has the reports `Had` already, and got no answer to the
+orders `Lost`. Gives the other reports, and those of `Lost` that were carried out and are watched;
+the rest of `Lost` was not carried out and will not be.
 """.
 -spec beat(pid(), Had :: [pos_integer()], Lost :: [pos_integer()]) ->
     {ok, [report()], Watched :: [pos_integer()]} | {error, gone | timeout}.
 beat(Agent, Had, Lost) -> ask(Agent, {beat, Had, Lost}).
 
--doc "The last reports. The agent ends.".
+-doc "Ends the agent, and gives its last reports.".
 -spec finish(pid()) -> {ok, [report()]} | {error, gone | timeout}.
 finish(Agent) ->
     Monitor = monitor(process, Agent),
@@ -204,7 +204,7 @@ runs(Module, Pid) ->
         _ -> false
     end.
 
-%% The same again when it is started again: its name, or else nothing but its kind.
+%% A restarted process gets the same key: the local name, or without one the module alone.
 key(Module, Pid) ->
     case process_info(Pid, registered_name) of
         {registered_name, Name} -> {Module, Name};
@@ -234,7 +234,8 @@ whereis_name({s_group, Group}, Name) ->
     end.
 
 %% Protected processes
-%% The processes that have a name of the list, in any namespace.
+
+%% Those with a protected name in any namespace, and those that init has started.
 protected(#{never := Never}) ->
     Scopes = [local, global | [{s_group, G} || G <- own_groups()]],
     Names = [{local, Name} || Name <- ?SYSTEM_NAMES] ++
@@ -270,8 +271,8 @@ is_system(Pid, #{library := Library, tops := Tops}) ->
 
 initial_call(Pid) -> [Call || {initial_call, Call} <- [process_info(Pid, initial_call)]].
 
-%% The first process of an application. Its application ends with it and is not started again, and
-%% with a permanent one the node.
+%% The first process of an application. The application ends with it and is not started again; the
+%% end of a permanent application ends the node.
 is_top(Pid) ->
     case process_info(Pid, parent) of
         {parent, Parent} when is_pid(Parent), node(Parent) =:= node() ->
@@ -299,7 +300,7 @@ init(#{owner := Owner, lease_ms := Lease} = Conf) ->
 handle_call(finish, _From, #state{reports = Reports} = State) ->
     {stop, normal, {ok, maps:to_list(Reports)}, State};
 handle_call(Request, From, #state{conf = #{lease_ms := Lease}, heard = Heard} = State) ->
-    %% A node that was stopped may find this in its box before its timers run.
+    %% On a node that was stopped this message may come before the timer of the lease fires.
     case now_ms() - Heard > Lease of
         true -> {stop, normal, {error, gone}, State};
         false -> handle_word(Request, From, State#state{heard = now_ms()})
@@ -370,8 +371,8 @@ terminate(_Reason, #state{watchers = Watchers}) ->
     ),
     unload().
 
-%% Code that the service has loaded goes with the last agent. Another process does it: whoever still
-%% runs the code is ended.
+%% Code that the service has loaded is removed by the last agent. Another process purges it, because
+%% a purge ends the processes that still run the code, as this one does.
 unload() ->
     Others = [P
               || P <- processes(), P =/= self(),
@@ -441,9 +442,9 @@ wait(Spec, Key, Pid, Same, Since) ->
             wait(Spec, Key, Pid, Same, Since)
     end.
 
-%% At first without a pause, so that what is measured is not our own timer; then a pause of a
-%% fiftieth of the time so far. A look that takes long must not take the processor from what is to
-%% come back.
+%% At first without a pause, so that the timer does not limit the resolution; then a pause of a
+%% fiftieth of the time so far. After a slow look the pause is longer, so that looking does not take
+%% the processor from the process that is to come back.
 pause(AwayUs, LookUs) when AwayUs < ?SPIN_US, LookUs < ?SHORT_LOOK_US ->
     erlang:yield();
 pause(AwayUs, LookUs) ->
@@ -466,12 +467,12 @@ is_back(Spec, Key, _, Same) ->
             end, Things);
         {error, _} -> false
     catch
-        %% The processes that find them may have been hit, too.
+        %% A process that the search needs may have been killed, too.
         _:_ -> false
     end.
 
-%% A name may come back on another node. Only a node that is linked is asked: nobody should be
-%% linked because of us.
+%% A name may come back on another node. Only a node that is linked already is asked, so that the
+%% question opens no link.
 is_alive(Pid) when node(Pid) =:= node() ->
     is_process_alive(Pid);
 is_alive(Pid) ->
@@ -482,7 +483,7 @@ is_alive(Pid) ->
             _:_ -> false
         end.
 
-%% Not `sderl_clock`: no other module of ours need be on this node.
+%% Not `sderl_clock`: this node may lack all other modules of this project.
 now_us() -> erlang:monotonic_time(microsecond).
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_node).
 -moduledoc """
-Kills whole nodes and waits for them. A node's own clock ends with it, so the time that it is away
-is measured here, from the moment before the kill until the node of that name answers a call again,
-in a new life (and, with `ready`, until that function gives `true` there).
+Kills whole nodes and waits until they are back. A node's own clock ends with it, so the time is
+measured here: from the moment before the kill until the node of that name answers a call again, in
+a new life (and, with `ready`, until that function gives `true` there).
 """.
 
 -export([kill/3, await/4]).
 -export_type([spec/0, life/0]).
 
 -doc """
-By a fleet, which restarts it after so many milliseconds; or by `erlang:halt/2`, and somebody else
-restarts it, or nobody.
+How a node is killed: by a fleet, which restarts it after `RestartMs`; or by `erlang:halt/2`, and
+only the user's own means restart it.
 """.
 -type spec() :: {fleet, pid(), RestartMs :: undefined | non_neg_integer(),
                  Ready :: undefined | mfargs()} | {halt, Ready :: undefined | mfargs()}.
@@ -20,7 +20,7 @@ restarts it, or nobody.
 -doc "Tells one life of a node from the next.".
 -type life() :: integer().
 
-%% As from a signal: nobody should take it for an end in order.
+%% The status of a process killed by SIGKILL, so that it is not taken for an end in order.
 -define(STATUS, 137).
 -define(PAUSE_MS, 20).
 
@@ -48,7 +48,7 @@ kill_it(_, Node, {fleet, Fleet, _, _}) ->
         exit:Reason -> {error, Reason}
     end;
 kill_it(Call, Node, {halt, _}) ->
-    %% It does not answer: it is gone.
+    %% An answer means that it has not halted.
     try Call(Node, erlang, halt, [?STATUS, [{flush, false}]]) of
         Other -> {error, {not_halted, Other}}
     catch

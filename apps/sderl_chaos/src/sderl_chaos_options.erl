@@ -5,7 +5,7 @@
 -export([check/1, text/1]).
 -export_type([settings/0, target/0]).
 
--doc "A target, complete. `spec` is for the agents; that of a node says how it is killed.".
+-doc "A complete target. `spec` is for the agents; for a whole node it says how it is killed.".
 -type target() :: #{
     kind := process | name | node | link,
     class := term(),
@@ -18,7 +18,7 @@
 -type settings() :: #{
     targets := #{pos_integer() => target()},
     plan := sderl_chaos_plan:settings(),
-    %% The kinds that need an agent.
+    %% The nodes that some target is on: each gets an agent.
     install := [node()],
     dry := boolean(),
     never := [term()],
@@ -136,7 +136,7 @@ target(Path, #{kind := Kind} = Target, Usable, All) ->
                "a list of nodes, at least one, none of them twice"),
     _ = [bad(Path ++ [nodes], Node, "one of the option nodes")
          || Node <- Asked, not lists:member(Node, All)],
-    %% A node that has to stay does not kill itself, nor its links.
+    %% The service's node is not killed, nor are its links.
     Stays = Kind =:= node orelse Kind =:= link,
     Nodes = [Node || Node <- Asked, lists:member(Node, Usable), not Stays orelse Node =/= node()],
     Spec =
@@ -213,11 +213,9 @@ limit(Key, Limits, Default, Is, Expected) -> at([limits], Key, Limits, Default, 
 
 at(Path, Key, Map, Default, Is, Expected) ->
     case Map of
-        #{Key := Value} -> is_right(Is, Value) orelse bad(Path ++ [Key], Value, Expected), Value;
+        #{Key := Value} -> Is(Value) orelse bad(Path ++ [Key], Value, Expected), Value;
         _ -> Default
     end.
-
-is_right(Is, Value) -> Is(Value).
 
 known(Path, Keys, Map) ->
     case maps:keys(Map) -- Keys of
@@ -234,14 +232,8 @@ bad(Path, Term, Expected) ->
 
 one_of(Values) -> fun(Value) -> lists:member(Value, Values) end.
 
-is_proper(Value) -> is_list(Value) andalso length_or_none(Value) =/= none.
-
-length_or_none(List) ->
-    try
-        length(List)
-    catch
-        error:badarg -> none
-    end.
+is_proper([_ | Tail]) -> is_proper(Tail);
+is_proper(Tail) -> Tail =:= [].
 
 is_full_list(Value) -> is_proper(Value) andalso Value =/= [].
 
@@ -265,7 +257,7 @@ is_mfa(_) -> false.
 -spec text(term()) -> unicode:chardata().
 text({bad_option, [], Term, Expected}) ->
     io_lib:format("the options are ~0tP, but must be ~ts", [Term, 12, Expected]);
-text({bad_option, Path, undefined, Expected}) when length(Path) =:= 1 ->
+text({bad_option, [_] = Path, undefined, Expected}) ->
     io_lib:format("the option ~ts is missing: it is ~ts", [path(Path), Expected]);
 text({bad_option, Path, Term, Expected}) ->
     io_lib:format("the option ~ts is ~0tP, but must be ~ts", [path(Path), Term, 12, Expected]);

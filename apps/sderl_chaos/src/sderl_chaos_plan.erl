@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_plan).
 -moduledoc """
-Which thing is killed when: everything that the chaos service decides. Pure.
+Decides which thing is killed when, for the chaos service. Pure.
 
 Time is divided into *rounds*, one a period. A round has one *draw* (scope `cluster`) or one for
 each node (scope `node`). A draw first picks a target by weight, then asks how many things of it
-there are on each node, and picks one of them, all with the same probability. A target of which
-there is none is put aside and the draw is made among the others.
+there are on each node, and picks one of them, all with the same probability. If there is none, the
+draw goes on among the other targets.
 
 Round `k` draws from a random state of its own, made of the seed, `k` and the position of the node.
 So the same seed and the same answers give the same choices in round `k`, whatever happened in the
-rounds before and however late they were; names of nodes do not matter, only their order.
+rounds before and however late they were. Only the order of the nodes matters, not their names.
 
 ```erlang
 {ok, AtMs} = next(Plan),
@@ -59,7 +59,7 @@ not back. `kills`: most kills in all.
 -opaque plan() :: #plan{}.
 -opaque draw() :: #draw{}.
 
--doc "Nothing has been done yet.".
+-doc "A plan before its first round.".
 -spec new(settings()) -> plan().
 new(Settings) -> #plan{settings = Settings}.
 
@@ -81,8 +81,8 @@ at(#plan{settings = #{period_ms := Period, window := {FromMs, _}}, round = Round
 round(#plan{round = Round}) -> Round.
 
 -doc """
-Leaves out the rounds that are more than a period late, and tells how many: what could not be done
-in time is not done in a heap later.
+Leaves out the rounds that are more than a period late, and tells how many, so that overdue rounds
+are not made up for all at once.
 """.
 -spec skip_late(plan(), NowMs :: number()) -> {Left :: non_neg_integer(), plan()}.
 skip_late(#plan{settings = #{period_ms := Period}, round = Round} = Plan, NowMs) ->
@@ -153,8 +153,8 @@ nth(Place, [{Node, Count} | _]) when Place =< Count -> {Node, Place};
 nth(Place, [{_, Count} | Known]) -> nth(Place - Count, Known).
 
 -doc """
-The drawn things of the last round that may be killed when so many things are not back: the limits
-are applied here. Which draws of a round have to stand back is drawn as well.
+Applies the limits: those drawn things of the last round that may be killed when `NotBack` things
+are not back. Which draws of a round are held back is drawn as well.
 """.
 -spec admit(plan(), [draw()], NotBack :: non_neg_integer()) ->
     {[hit()], HeldBack :: non_neg_integer(), plan()}.
@@ -178,6 +178,6 @@ shuffled(Hits, Random) ->
     ),
     [Hit || {_, Hit} <- lists:sort(Keyed)].
 
--doc "So many hits were none: the things had gone by themselves. They do not count.".
--spec missed(plan(), non_neg_integer()) -> plan().
+-doc "`Count` of the hits killed nothing, as the things had ended by themselves: not counted.".
+-spec missed(plan(), Count :: non_neg_integer()) -> plan().
 missed(#plan{killed = Killed} = Plan, Count) -> Plan#plan{killed = Killed - Count}.

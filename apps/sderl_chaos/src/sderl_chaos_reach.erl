@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_reach).
 -moduledoc """
-The agents on the nodes, reached by whatever way the user has given: code that a node lacks is
-loaded, a new agent takes the place of one that has gone.
+Calls of the agents on the nodes, in the way that the user has given. Loads the code where a node
+lacks it, and starts agents.
 """.
 
 -export([install/3, install_all/3, beat/4, clock/2, look/5, strike/6, finish/3, at_once/3]).
@@ -11,7 +11,7 @@ loaded, a new agent takes the place of one that has gone.
 -doc "Applies a function on a node and gives its result; raises where it cannot.".
 -type call() :: fun((node(), module(), atom(), [term()]) -> term()).
 
-%% A little more than the calls themselves take.
+%% A little longer than the calls' own time limit.
 -define(ANSWER_MS, 8000).
 -define(CLOCK_MS, 3000).
 
@@ -33,37 +33,35 @@ install(Call, Node, Conf) ->
 load(Call, Node) ->
     case try_call(Call, Node, code, ensure_loaded, [sderl_chaos_agent]) of
         {ok, {module, _}} -> ok;
-        {ok, {error, _}} -> load_binary(Call, Node);
+        {ok, {error, _}} -> send_code(Call, Node);
         {error, _} = Error -> Error
     end.
 
-load_binary(Call, Node) ->
+send_code(Call, Node) ->
     {_, Code, _} = code:get_object_code(sderl_chaos_agent),
-    %% Code that was compiled here is not for an older OTP, which says so in its log; it may have a
-    %% compiler.
-    case try_call(Call, Node, erlang, system_info, [otp_release]) of
-        {ok, Release} -> load_as(is_older(Release), Call, Node, Code);
+    maybe
+        {ok, Release} ?= try_call(Call, Node, erlang, system_info, [otp_release]),
+        {ok, Fitting} ?= code_for(is_older(Release), Call, Node, Code),
+        {ok, {module, _}} ?= try_call(Call, Node, code, load_binary,
+                                      [sderl_chaos_agent, sderl_chaos_agent:origin(), Fitting]),
+        ok
+    else
+        {ok, {error, Why}} -> {error, {not_loaded, Why}};
         {error, _} = Error -> Error
     end.
 
 is_older(Release) -> list_to_integer(Release) < list_to_integer(erlang:system_info(otp_release)).
 
-load_binary(Call, Node, Code) ->
-    case try_call(Call, Node, code, load_binary,
-                  [sderl_chaos_agent, sderl_chaos_agent:origin(), Code]) of
-        {ok, {module, _}} -> ok;
-        {ok, {error, Why}} -> {error, {not_loaded, Why}};
-        {error, _} = Error -> Error
-    end.
-
-load_as(false, Call, Node, Code) ->
-    load_binary(Call, Node, Code);
-load_as(true, Call, Node, Code) ->
+%% An older OTP cannot load code that was compiled here, and logs an error when it tries; but the
+%% node may have a compiler.
+code_for(false, _, _, Code) ->
+    {ok, Code};
+code_for(true, Call, Node, Code) ->
     maybe
         {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} ?=
             beam_lib:chunks(Code, [abstract_code]),
         {ok, {ok, sderl_chaos_agent, Theirs}} ?= try_call(Call, Node, compile, forms, [Forms, []]),
-        load_binary(Call, Node, Theirs)
+        {ok, Theirs}
     else
         _ -> {error, {not_loaded, older_otp}}
     end.
@@ -83,7 +81,7 @@ install_all(Call, Nodes, Conf) ->
             {error, {not_reached, Failed}}
     end.
 
--doc "Tells an agent that the service is there. `gone`: there is no such agent (any more).".
+-doc "As `sderl_chaos_agent:beat/3`. `gone`: there is no such agent (any more).".
 -spec beat(call(), node(), pid(), {Had :: [pos_integer()], Lost :: [pos_integer()]}) ->
     {ok, [sderl_chaos_agent:report()], Watched :: [pos_integer()]} | {error, gone | term()}.
 beat(Call, Node, Agent, {Had, Lost}) -> flat(try_call(Call, Node, beat, [Agent, Had, Lost])).
@@ -117,7 +115,7 @@ strike(Call, Node, Agent, {Target, Spec}, Nth, Order) ->
 finish(Call, Node, Agent) -> flat(try_call(Call, Node, finish, [Agent])).
 
 flat({ok, Answer}) -> Answer;
-%% The code went with another agent.
+%% Another agent has removed the code.
 flat({error, {_, undef}}) -> {error, gone};
 flat({error, {_, {exception, undef, _}}}) -> {error, gone};
 flat({error, _} = Error) -> Error.
@@ -131,7 +129,7 @@ try_call(Call, Node, M, F, A) ->
         Class:Reason -> {error, {Class, Reason}}
     end.
 
--doc "`Fun` of all at the same time; what takes too long gives `Late`.".
+-doc "Calls `Fun` with all keys at the same time; a call that takes too long gives `Late`.".
 -spec at_once([Key], fun((Key) -> Result), Late :: Result) -> [{Key, Result}].
 at_once(Keys, Fun, Late) ->
     Tasks = [{Key, sderl_fleet_task:start(fun() -> Fun(Key) end)} || Key <- Keys],

@@ -1,18 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_round).
 -moduledoc """
-One round of the chaos service: asks the agents for what there is, lets the plan choose, and has it
-killed. Runs in a process of its own, so that a node that answers slowly holds up nothing but the
-round.
+One round of the chaos service: asks the agents what there is, lets the plan choose, and orders the
+kills. Runs in a process of its own, so that a node that answers slowly delays only the round.
 """.
 
 -export([run/1]).
 -export_type([view/0, outcome/0, watch/0]).
 
 -doc """
-The state of the service at the time. `agents`: of the nodes that answer. `away`: the kills that are
-not back, with the node whose agent watches them. `ended`: is 1 from when nothing may be killed any
-more.
+The state of the service when the round begins. `agents`: those of the nodes that answer. `away`:
+the killed things that are not back, with the node whose agent watches each. `ended`: 1 once nothing
+may be killed any more.
 """.
 -type view() :: #{
     settings := sderl_chaos_options:settings(),
@@ -41,7 +40,7 @@ more.
     problems := [{node(), Class :: term(), Why :: term()}]
 }.
 
-%% An order is good for so long: less than its answer is waited for.
+%% An order is valid for so long: less than the time that its answer is waited for.
 -define(ORDER_MS, 3000).
 %% A round may be due at the very end of the window.
 -define(GRACE_MS, 1000).
@@ -82,7 +81,7 @@ target(#{settings := #{targets := Targets}}, Target) -> maps:get(Target, Targets
 is_awaited(#{settings := #{dry := Dry}} = View, Target) ->
     maps:get(await, target(View, Target)) andalso not Dry.
 
-%% A number that was given away is not used again.
+%% A number that was used in an order is not used again.
 outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Problems) ->
     #{
         plan => Plan,
@@ -94,7 +93,7 @@ outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Proble
         problems => lists:usort(Problems)
     }.
 
-%% Things that are back by now make room.
+%% The things that are back by now no longer count for the limits.
 refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     Nodes = lists:usort([Node || Node <- maps:values(Away), is_map_key(Node, Agents)]),
     Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) ->
@@ -102,7 +101,7 @@ refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     end, {error, timeout}),
     lists:append([Reports || {_, {ok, Reports, _}} <- Answers]).
 
-%% Until no draw has a question any more; the questions of all draws go out together.
+%% Until no draw has a question any more; the questions of all draws are asked together.
 ask(View, Draws, Problems) ->
     case [{Target, Nodes} || D <- Draws, {ask, Target, Nodes} <- [sderl_chaos_plan:wants(D)]] of
         [] ->
@@ -145,9 +144,9 @@ strike(#{number := First} = View, Hits) ->
     sderl_chaos_reach:at_once(lists:enumerate(First, Hits), fun(Hit) -> strike_one(View, Hit) end,
                               {error, timeout}).
 
-%% Nothing is killed once the service was told to stop or the window is over. The agent is told on
-%% its own clock until when the order is good: one that a link or a stopped node held up is void by
-%% the time that nobody waits for its answer any more.
+%% Nothing is killed once the service was told to stop or the window is over. The order has its time
+%% limit by the agent's own clock, so that an order that a link or a stopped node has delayed is no
+%% longer valid when the service has stopped waiting for the answer.
 strike_one(#{settings := #{call := Call}} = View, {_, {hit, _, Node, _}} = Hit) ->
     maybe
         {ok, Clock} ?= sderl_chaos_reach:clock(Call, Node),

@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_service).
 -moduledoc """
-The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. Work that takes
-time runs in linked processes: the rounds (`m:sderl_chaos_round`), one after the other, and the
-beats, by which an agent learns that the service is alive and reports the things that are back.
+The process behind `sderl_chaos:start/1`: knows when the next round is due, the agents, and the log.
+Work that takes time runs in linked processes: the rounds (`m:sderl_chaos_round`), one after the
+other, and the beats, by which an agent learns that the service is alive and reports the things that
+are back.
 """.
 
 -behaviour(gen_server).
@@ -19,13 +20,14 @@ beats, by which an agent learns that the service is alive and reports the things
     plan :: sderl_chaos_plan:plan(),
     owner :: reference(),
     start_ms :: integer(),
-    %% `silent`: it has one, but did not answer last time.
+    %% `silent`: there is an agent, but it did not answer last time. `none`: one is to be started.
     agents :: #{node() => {up | silent, pid()} | none},
     kills = #{} :: #{pos_integer() => sderl_chaos:kill()},
-    %% Not back: whose agent watches, or the process that waits for a node. `lost`: its agent has
-    %% not said yet whether there was a kill.
+    %% Kills that are not back: the node whose agent watches, or the process that waits for a node.
+    %% `lost`: the agent has not said yet whether it carried the order out.
     away = #{} :: #{pos_integer() => node() | pid() | {lost, node()}},
-    %% Lost ones that came back: they are not in the log, but their agent shall not tell again.
+    %% Lost orders whose thing is back: they are not in the log, but the agent need not report them
+    %% again.
     had = #{} :: #{pos_integer() => node()},
     %% 1 when nothing more may be killed.
     ended = atomics:new(1, []) :: atomics:atomics_ref(),
@@ -64,7 +66,7 @@ init(#{owner := Owner, call := Call, install := Nodes, lease_ms := Lease, by_erp
          Settings) ->
     _ = process_flag(trap_exit, true),
     Monitor = monitor(process, Owner),
-    %% Over another channel than links nobody there knows this process.
+    %% Nodes that are reached otherwise than over links cannot monitor this process.
     Conf = (maps:with([never, library, tops], Settings))#{
         owner =>
             case ByErpc of
@@ -156,7 +158,7 @@ handle_info(_Message, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, State) -> end_kills(State).
 
-%% For the round that may be under way.
+%% Read by the round that may be under way.
 end_kills(#state{ended = Ended}) -> atomics:put(Ended, 1, 1).
 
 %% Rounds
@@ -248,7 +250,7 @@ beat_later(#state{settings = #{lease_ms := Lease}, stopping = Stopping} = State)
     _ = erlang:send_after(Ms, self(), beat),
     State.
 
-%% At the very end no agent may be started any more.
+%% While the service is ending no agent is started any more.
 agents_to_tell(#state{agents = Agents} = State) ->
     case is_finishing(State) of
         true -> #{};
@@ -280,7 +282,8 @@ beat(Call, Node, none, _, Conf) ->
     end;
 beat(Call, Node, {_, Agent}, {_, Lost} = Numbers, _) ->
     case sderl_chaos_reach:beat(Call, Node, Agent, Numbers) of
-        %% A thing that it does not watch is back, or was not killed and will not be.
+        %% Of the lost orders those that the agent does not watch are settled: the thing is back, or
+        %% the order was not carried out and will not be.
         {ok, Reports, Watched} -> {Agent, {ok, Reports, Lost -- Watched}};
         {error, _} = Error -> {Agent, Error}
     end.
@@ -315,7 +318,7 @@ forget(Numbers, #state{away = Away} = State) ->
 
 back(Reports, State) -> lists:foldl(fun back_one/2, State, Reports).
 
-%% A report comes until it is acknowledged, and perhaps before the round that it belongs to has
+%% An agent repeats a report until it is acknowledged; it may come before the round of its kill has
 %% ended.
 back_one({Number, BackUs}, #state{kills = Kills, away = Away, had = Had} = State) ->
     case {Kills, Away} of
@@ -352,7 +355,7 @@ settled(#state{stopping = {From, _}, beats = Beats} = State) ->
             {stop, normal, State1}
     end.
 
-%% The kills of the round belong to the log.
+%% A round under way is awaited: its kills belong to the log.
 is_finishing(#state{stopping = undefined}) -> false;
 is_finishing(#state{round = Round}) when is_pid(Round) -> false;
 is_finishing(#state{stopping = {_, Deadline}, away = Away}) ->
