@@ -19,8 +19,8 @@ start.
 -type step() :: link | sderl_demo_side:step().
 
 -doc """
-How progress is shown: `nodes` makes a fleet's progress function, `around` surrounds every
-later step of a side.
+How progress is shown: `nodes` makes a fleet's progress function, `around` calls every later step of
+a side.
 """.
 -type show() :: #{
     nodes := fun((sderl_demo_cluster:side()) -> fun((non_neg_integer(), pos_integer()) -> term())),
@@ -33,8 +33,8 @@ later step of a side.
 -type results() :: #{sderl_demo_cluster:side() := sderl_demo_side:metrics()}.
 
 -doc """
-Runs all sides. The fleet that comes back is that of the s_groups without copies, still
-running. The process `Owner` owns the fleets: they end with it.
+Runs all sides. The returned fleet is that of the s_groups that follow no others, still running. The
+process `Owner` owns the fleets: they end with it.
 """.
 -spec run(Owner :: pid(), settings(), show()) ->
     {ok, results(), Fleet :: pid()} | {error, {sderl_demo_cluster:side(), Reason :: term()}}.
@@ -75,7 +75,7 @@ measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Around) ->
     end.
 
 -doc """
-Whether the s_groups kept what they promise, with copies and without: no call lost but those in
+Whether the s_groups kept their promises, following others and not: no call lost but those in
 flight at a kill, every name back on every member and no other name left, no error. The figures of
 `global` are shown and not judged.
 """.

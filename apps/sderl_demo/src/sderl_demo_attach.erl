@@ -3,12 +3,12 @@
 -moduledoc """
 Lets `bin/sderl shell NODE` find the demo's nodes while they stay up.
 
-For each node a file of its name in the user's private folder: `$SDERL_RUN_DIR`, by default
-`sderl-UID` in `$XDG_RUNTIME_DIR` or `/tmp`. It holds the way to the cookie, not the cookie.
+For each node there is a file of its name in the user's private folder: `$SDERL_RUN_DIR`, by default
+`sderl-UID` in `$XDG_RUNTIME_DIR` or `/tmp`. It has the path of the cookie, not the cookie.
 
-The files shall be gone when the nodes are, however the demo ends. So a process of its own
-holds both: it is the owner of the fleet, which ends with it, and when the process that
-started it ends in any way it first removes the files and then goes itself.
+The files must be removed when the nodes end, however the demo ends. So one process is responsible
+for both: it owns the fleet, which ends with it, and when the process that started it ends in any
+way it first removes the files and then ends itself.
 """.
 
 -behaviour(gen_server).
@@ -31,8 +31,8 @@ start() ->
 
 -doc """
 Writes the files of all nodes of a fleet. The folder is made where it is missing;
-`{not_private, Folder}` when others may use it, because whoever could write there could
-lead this user's shell to a node of his own.
+`{not_private, Folder}` when others may use it: who can write there can lead this user's shell to
+another node.
 """.
 -spec write(Owner :: pid(), Fleet :: pid()) ->
     ok | {error, {not_private | file:posix() | badarg, file:filename_all()}}.
@@ -106,7 +106,7 @@ private(Folder) ->
     end.
 
 is_private(Folder) ->
-    %% read_link_info: a link that somebody else has put there is no folder of ours.
+    %% read_link_info: a symbolic link, which another user may have put there, is refused.
     case file:read_link_info(Folder) of
         {ok, #file_info{type = directory, mode = Mode, uid = Uid}} when Mode band 8#077 =:= 0 ->
             case integer_to_list(Uid) =:= uid() of

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_backoff).
 -moduledoc """
-When a client of the demo calls a server again that did not answer.
+Decides when a client of the demo may call a server again that did not answer.
 
 After each failure it waits twice as long as before, up to a bound, and less by a random part of
 up to half, so that many clients do not come back at the same moment. It waits for that server
@@ -20,7 +20,7 @@ alone. Pure, but for the random part.
     away := #{sderl_demo_layout:server() => {Failures :: pos_integer(), DueMs :: integer()}}
 }.
 
-%% No pause doubles more often: far above what any limits need.
+%% A pause is doubled at most so often: far more than any limits need.
 -define(DOUBLINGS, 20).
 
 -doc "The pause after so many failures in a row.".

@@ -3,12 +3,11 @@
 -moduledoc """
 One of the clients that keep the demo's nodes a little busy while they stay up.
 
-It makes one call at a time and never repeats one: a call that fails costs no more than one that
-is answered. A server that did not answer is left out for a while (`sderl_demo_backoff`), and
-another one is called meanwhile, so that the death of a node changes little but the calls to that
-node.
+It makes one call at a time and never repeats one, so a call that fails costs no more than one that
+is answered. A server that did not answer is left out for a while (`sderl_demo_backoff`), and others
+are called meanwhile, so that the loss of a node hardly affects any calls but those to that node.
 
-The pace differs by group, and comes and goes over a minute.
+The rate of calls differs by group, and rises and falls within a minute.
 """.
 
 -behaviour(gen_server).
@@ -34,7 +33,7 @@ because the servers that were drawn had not answered before.
 }).
 
 -define(BACKOFF_MS, {250, 8_000}).
-%% So many servers are drawn until one is not left out.
+%% How many servers are drawn at most, until one is not left out.
 -define(DRAWS, 3).
 -define(WAVE_MS, 60_000).
 
@@ -101,7 +100,7 @@ schedule(#state{env = Env, clients = Clients, random = Random} = State) ->
     _ = erlang:send_after(round(Pause * (0.5 + Part)), self(), call),
     State#state{random = Random1}.
 
-%% Of a node with a single client: 4 to 25 calls a second.
+%% The mean pause of a node with a single client, for 3 to 25 calls a second.
 pause_ms(#{home := Home}, NowMs) ->
     Group = erlang:phash2(Home, 4),
     Wave = 1 + math:sin(2 * math:pi() * (NowMs / ?WAVE_MS + Group / 4)),

@@ -14,10 +14,9 @@ group (`sderl_demo_layout`); a node that knows no name of another group uses its
 -import(sderl_clock, [now_us/0]).
 
 -doc """
-What a client works with. `until_us` is this node's monotonic time in microseconds;
-`pause_ms` is the time between two requests, 0 for none, and `work_ms` what a server takes
-for one; `tag` makes the names unique that
-the client registers, and `seed` its choices.
+The settings of a client. It ends at `until_us`, this node's monotonic time in microseconds;
+`pause_ms` is the pause between two requests, `work_ms` the time that a server takes for one; `tag`
+makes the names that the client registers unique; `seed` is that of its random choices.
 """.
 -type env() :: #{
     registry := module(),
@@ -42,7 +41,7 @@ because one takes less than a microsecond, and 20 of other groups, timed singly.
 """.
 -spec lookups(env()) -> sderl_demo_tally:tally().
 lookups(#{seed := Seed} = Env) ->
-    %% Recorders, because adding to a tally would take longer than a lookup.
+    %% Recorders: adding to a tally would take longer than a lookup.
     OwnTimes = sderl_bench_histogram:recorder(),
     OtherTimes = sderl_bench_histogram:recorder(),
     {Done, Missed} = lookups(Env, OwnTimes, OtherTimes, rand:seed_s(exsss, Seed), 0, 0),
@@ -87,7 +86,7 @@ missed(Registry, [{Group, Name} | Names], Missed) ->
         _Pid -> missed(Registry, Names, Missed)
     end.
 
--doc "Calls servers by name: what finds the server and the call, timed together.".
+-doc "Calls servers by name; finding the server and the call are timed together.".
 -spec calls(env()) -> sderl_demo_tally:tally().
 calls(#{seed := Seed} = Env) ->
     calls(Env, rand:seed_s(exsss, Seed), sderl_demo_tally:new()).
@@ -104,7 +103,7 @@ calls(#{until_us := Until, pause_ms := Pause} = Env, Rand, Tally) ->
             Tally
     end.
 
-%% One request, as often as it takes; see sderl_demo_ledger for what is written down.
+%% One request, tried until it is answered or fails; sderl_demo_ledger says what is written down.
 request(#{registry := Registry, work_ms := Work} = Env, Share, Server, BeginUs, Try, Tally) ->
     case Registry:call(Server, Work) of
         {ok, _Count} ->
@@ -168,13 +167,13 @@ changed(ok, Histogram, TookUs, Tally) ->
 changed({error, Reason}, Histogram, _TookUs, Tally) ->
     sderl_demo_tally:fail({failed, {Histogram, Reason}}, Tally).
 
-%% A call that ends after the end is timed but not part of the rate.
+%% A call that ends after the end of the phase is timed but not part of the rate.
 in_time(true, Count, Tally) -> sderl_demo_tally:count(Count, 1, Tally);
 in_time(false, _Count, Tally) -> Tally.
 
 %% Choices
 
--doc "A server to call: eight times of ten one of the own groups.".
+-doc "A server to call: in eight of ten cases one of the own groups.".
 -spec choose(env(), rand:state()) -> {own | other, sderl_demo_layout:server(), rand:state()}.
 choose(#{own := Own, other := Other}, Rand) ->
     {Draw, Rand1} = rand:uniform_s(Rand),
@@ -193,7 +192,7 @@ pick(Count, Names, Rand) ->
     {Rest, Rand2} = pick(Count - 1, Names, Rand1),
     {[element(Place, Names) | Rest], Rand2}.
 
-%% So many lists of so many names each; none where there are no names.
+%% `Lists` lists of `Count` names each; none where there are no names.
 picks(_Lists, _Count, {}, Rand) ->
     {[], Rand};
 picks(Lists, Count, Names, Rand) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_cluster).
 -moduledoc """
-The nodes of one side of the demo, started and linked: a stock full mesh, or the same
-number of nodes in s_groups, with copies of other groups or without.
+Starts and links the nodes of one side of the demo: a stock full mesh, or the same number of nodes
+in s_groups, which follow other groups or not.
 
 Both sides have the same node names (`node1@127.0.0.1` and so on) and emulator flags; only
 the s_groups' nodes have `-connect_all false` and run the application `sderl`.
@@ -46,13 +46,13 @@ plan(Side, #{consistency := Consistency} = Layout) ->
                     {Name, normal, [{node, Members}]}
                  || #{name := Name, members := Members} <- Groups
                 ],
-                %% So that nodes know of the groups that they are no members of.
+                %% So that nodes know the groups that they are not members of.
                 s_groups_known => all
             }
     end.
 
-%% A question to a member that was slow to answer may have opened a link that is not of the plan:
-%% it goes again.
+%% A question to a member that was slow to answer may have opened a link that no group needs: it is
+%% closed again.
 env(Modes) ->
     [
         {sderl, consistency, Modes},
@@ -101,8 +101,8 @@ site(Side, Fleet, Layout) ->
 
 -doc """
 Calls a function on every node of a side at once. The results come in the order of the nodes;
-`{Function, Node, {error, Reason}}` names the first node where it failed, `down` being the
-reason of one that runs no more.
+`{Function, Node, {error, Reason}}` names the first node where it failed; the reason is `down`
+for one that no longer runs.
 """.
 -spec on_all(Fleet :: pid(), sderl_demo_load:site(), module(), atom(), [term()], timeout()) ->
     {ok, [term()]} | {error, {Function :: atom(), node(), {error, term()}}}.

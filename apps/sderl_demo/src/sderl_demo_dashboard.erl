@@ -11,9 +11,9 @@ A failure is reported in words, and the demo goes on without the dashboard.
 -export_type([dashboard/0, options/0]).
 
 -doc """
-`port` of the first one's dashboard; `any`: that of any dashboard, or one that is free. `cluster`:
-what the pages call it. `writable`: browsers may switch tracing and recording on and off. `record`:
-the folder of recordings, into which the first one records.
+`port` of the first monitoring node's dashboard; `any`: the default port, or a free one. `cluster`:
+the cluster's name on the pages. `writable`: browsers may switch tracing and recording on and off.
+`record`: the folder of recordings, into which the first one records.
 """.
 -type options() :: #{
     port := inet:port_number() | any,
@@ -23,8 +23,9 @@ the folder of recordings, into which the first one records.
 }.
 
 -doc """
-The addresses with the token, that of the first monitoring node first; what there is to say of the
-pages; the file that is recorded into; the nodes, each with what its dashboard was started with.
+`links`: the addresses with the token, that of the first monitoring node first; `pages`: a remark on
+the pages; `recording`: the file that is recorded into; `nodes`: the settings of each node's
+dashboard.
 """.
 -type dashboard() :: #{
     links := [binary(), ...],
@@ -115,7 +116,7 @@ serve(Fleet, Node, Web) ->
         Other -> Other
     end.
 
--doc "The monitoring nodes: their dashboards are at the same addresses again.".
+-doc "The monitoring nodes; when one is back its dashboard has the same address again.".
 -spec nodes(Fleet :: pid(), {ok, dashboard()} | {error, unicode:chardata()}) ->
     sderl_demo_live:nodes().
 nodes(Fleet, {ok, #{nodes := Nodes}}) ->
@@ -130,7 +131,7 @@ nodes(Fleet, {ok, #{nodes := Nodes}}) ->
 nodes(_, {error, _}) ->
     #{}.
 
--doc "What to say of it.".
+-doc "The dashboard's addresses, or why there is none, for the terminal.".
 -spec text({ok, dashboard()} | {error, unicode:chardata()}) -> unicode:chardata().
 text({ok, #{links := [Link | Others], pages := Pages, recording := Recording}}) ->
     [

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_groups).
--moduledoc "The demo's other side: names in overlapping s_groups.".
+-moduledoc "The demo's sides with s_groups: names in overlapping groups.".
 
 -behaviour(sderl_demo_registry).
 
@@ -34,8 +34,8 @@ unregister(Group, Name) ->
 whereis(Group, Name) -> s_group:whereis_name(Group, Name).
 
 -doc """
-In a group of this node a call of the process that has the name; into another group a routed call,
-over the gateways and without a link between caller and server.
+In a group of this node this is a call of the process that has the name; into another group a routed
+call, over the gateways and without a link between caller and server.
 """.
 -spec call(sderl_demo_layout:server(), WorkMs :: non_neg_integer()) -> sderl_demo_registry:called().
 call({Group, Name} = Server, WorkMs) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_kill).
 -moduledoc """
-Kills servers and measures how long their names are away.
+Kills servers, and measures how long it takes until their names answer again.
 
 The plan is made once, from a seed, and is the same for both sides: which server is killed
 when, and which node watches. The watcher is another member of the server's group. It
@@ -110,7 +110,7 @@ kill(Registry, {Group, Name} = Server) ->
             }
     end.
 
-%% The name may be away still from the last time that this server was killed.
+%% The name may still be missing because this server was killed shortly before.
 find(Registry, Group, Name, SinceUs) ->
     case Registry:whereis(Group, Name) of
         undefined -> again(SinceUs, undefined, fun() -> find(Registry, Group, Name, SinceUs) end);
@@ -131,7 +131,7 @@ recovered(Registry, {Group, Name} = Server, KilledUs) ->
             end
     end.
 
-%% For the first 5 ms without a pause, so that what is measured is not our own timer.
+%% For the first 5 ms without a pause, so that the timer does not limit the resolution.
 again(SinceUs, GiveUp, Again) ->
     case erlang:monotonic_time(microsecond) - SinceUs of
         Gone when Gone > ?GIVE_UP_US ->

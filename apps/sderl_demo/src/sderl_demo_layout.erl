@@ -9,7 +9,7 @@ one for each group, and the groups form a ring: the last own node of each group 
 
     g1 [1-5] ==6== g2 [7-11] ==12== g3 [13-17] ==18== g4 [19-23] ==24== g1
 
-so g2 has the members 6 to 12, and node 6 carries what g1 and g2 have to say to each other.
+so g2 has the members 6 to 12, and node 6 carries the messages between g1 and g2.
 
 Every node hosts a few servers for each group that it is a member of. A caller uses two
 lists of them:
@@ -54,7 +54,7 @@ lists of them:
     members := [index(), ...]
 }.
 
--doc "The whole: groups in ring order and the number of servers a node hosts for each group.".
+-doc "The whole layout: groups in ring order, and how many servers a node hosts for each group.".
 -type layout() :: #{
     nodes := pos_integer(),
     groups := [group(), ...],
@@ -73,7 +73,7 @@ Expected failures: fewer than 4 nodes, a size below 2 or above the number of nod
     {ok, layout()} | {error, too_few_nodes | group_size_too_small | group_size_above_nodes}.
 new(Nodes, Size) -> new(Nodes, Size, available).
 
--doc "The same for groups of a consistency.".
+-doc "The same for groups of the given consistency.".
 -spec new(integer(), integer(), sderl_options:consistency()) ->
     {ok, layout()} | {error, too_few_nodes | group_size_too_small | group_size_above_nodes}.
 new(Nodes, _Size, _) when Nodes < 4 -> {error, too_few_nodes};

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_ledger).
 -moduledoc """
-Which calls were lost: the demo's book-keeping, decided after the run.
+Decides after the run which calls of the demo were lost.
 
-Clients cannot know why a call failed, so each writes down what it saw and the killer
-writes down the pid of every server that it killed. A client's *request* to a name is
+A client cannot know why a call failed, so it writes down what it saw, and whoever kills servers
+writes down their pids. A client's *request* to a name is
 tried until it is answered, unless an attempt fails after it has reached the server.
 What a client writes down:
 
@@ -15,13 +15,13 @@ What a client writes down:
 | `{failed, Reason}` | any other failure: a time-out, a lost link, a wrong answer | ends |
 | `{unanswered, Server}` | 10 s of attempts found no server that answers | ends |
 
-A call is *in flight at a kill* when it was interrupted and the killer did kill that very
-pid. A stale entry is no loss when the killer killed that pid: the request went on and was
-answered, or it is written down once more as unanswered. Everything else is lost:
-`failed` and `unanswered` always, `interrupted` and `stale` for a pid that nobody killed.
+A call is *in flight at a kill* when it was interrupted and that very pid was killed on purpose. A
+stale entry is no loss when that pid was killed on purpose: the request went on and was answered, or
+it is written down once more as unanswered. Everything else is lost: `failed` and `unanswered`
+always, `interrupted` and `stale` for a pid that nobody killed.
 
 `Who` is the pid, or the server's name where the caller does not learn the pid: in a routed call.
-Then it counts whether the killer killed a process of that name.
+Then it is enough that a process of that name was killed on purpose.
 """.
 
 -export([judge/2]).

@@ -5,9 +5,9 @@ Keeps the demo's nodes a little busy while they stay up, so that the dashboard h
 show.
 
 On every node some clients (`sderl_demo_caller`) call servers of its groups and, by routing, of
-others; a name is registered now and then for some seconds, and once in a long while a server is
-killed, which its supervisor restarts. All of it is supervised, and a node that is killed comes
-back after a few seconds.
+others; now and then a name is registered for some seconds, and every few minutes a server is
+killed, which its supervisor restarts. All of it is supervised, and a node that is killed comes back
+after a few seconds.
 """.
 
 -export([start/2, on_node/1, counts/0, counts/2, nodes/2, mend/3]).
@@ -15,13 +15,13 @@ back after a few seconds.
 -export_type([away/0, nodes/0]).
 
 -doc """
-Since when (`erlang:monotonic_time(millisecond)`) which nodes are down, or run again and have not
-got their load yet.
+The nodes that are down, or run again without their load, and since when
+(`erlang:monotonic_time(millisecond)`).
 """.
 -type away() :: #{node() => integer()}.
 
 -doc """
-Nodes that come back when they have been killed, with what is to be done when they run again.
+Nodes that are restarted when they have been killed, and what is to be done when they run again.
 """.
 -type nodes() :: #{node() => fun(() -> ok)}.
 
@@ -32,7 +32,7 @@ Nodes that come back when they have been killed, with what is to be done when th
 -define(NAME_MS, 6_000).
 -define(KILL_MS, 180_000).
 
--doc "Starts it on all nodes of a site.".
+-doc "Starts the load on all nodes of a site.".
 -spec start(Fleet :: pid(), sderl_demo_load:site()) -> ok | {error, term()}.
 start(Fleet, Site) ->
     case sderl_demo_cluster:on_all(Fleet, Site, ?MODULE, on_node, [Site], ?START_MS) of
@@ -40,7 +40,7 @@ start(Fleet, Site) ->
         {error, _} = Error -> Error
     end.
 
--doc "Starts it on this node, until the node ends; exits where that fails.".
+-doc "Starts the load on this node, until the node ends; exits where that fails.".
 -spec on_node(sderl_demo_load:site()) -> ok.
 on_node(Site) ->
     Clients = [sderl_demo_load:env(Site, K, live) || K <- lists:seq(1, ?CLIENTS)],
@@ -85,7 +85,7 @@ kill_now_and_then() ->
     end,
     kill_now_and_then().
 
-%% Not all nodes at once.
+%% A random pause, so that the nodes do not act all at once.
 rest(Ms) ->
     receive
     after Ms div 2 + rand:uniform(Ms) -> ok

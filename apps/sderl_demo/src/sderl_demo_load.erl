@@ -48,9 +48,9 @@ node's groups, how many other names it has in them, and the bytes of its tables 
 %% up to 8 s between two attempts to get its lock.
 -define(DRAIN_MS, 30_000).
 
-%% While servers are killed: the pause between two requests of a client, because recovery is
-%% measured on a cluster at work and not on one whose processors the clients take; and the
-%% time that a server needs for a request, so that some are in flight when it is killed.
+%% While servers are killed: the pause between two requests of a client, so that recovery is
+%% measured on a cluster that is at work but not overloaded; and the time that a server needs for a
+%% request, so that some are in flight when it is killed.
 -define(KILLS_PAUSE_MS, 5).
 -define(KILLS_WORK_MS, 2).
 
@@ -102,7 +102,7 @@ client(#{job := Job, site := Site, seed := Seed}, K, StartUs, UntilUs) ->
         Caller ! {self(), loop(Job, Env)}
     end).
 
--doc "The settings of client number `K` of this node: for no time, without pauses.".
+-doc "The settings of client number `K` of this node, with no end and without pauses.".
 -spec env(site(), K :: pos_integer(), Seed :: term()) -> sderl_demo_client:env().
 env(#{registry := Registry, layout := Layout} = Site, K, Seed) ->
     Index = index(Site),

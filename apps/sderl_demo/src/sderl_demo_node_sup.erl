@@ -3,11 +3,11 @@
 -moduledoc """
 The first supervisor of what the demo runs on a node: its named servers and its load.
 
-Kills on purpose must not end the processes for good. So they may be restarted a thousand times a
-second, also while a name is not free yet.
+Processes that are killed on purpose must always come back. So a thousand restarts in a second are
+allowed, enough also while a name is not free yet.
 
-It is the first supervisor of an application of its own, which the node starts without a file:
-`bin/sderl chaos` spares what belongs to the kernel, and this does not.
+It belongs to an application of its own, which is loaded without an `.app` file: `bin/sderl chaos`
+spares the processes of the application kernel, to which these would belong otherwise.
 """.
 
 -behaviour(application).
@@ -24,7 +24,7 @@ also when it runs.
 """.
 -spec start_child(module(), Arguments :: [term()]) -> ok | {error, term()}.
 start_child(Module, Arguments) ->
-    %% Both say so where it has been done.
+    %% Both give an error where that has been done already.
     _ = application:load({application, ?APPLICATION, [
         {description, "What the demo runs on a node"},
         {mod, {?MODULE, []}},

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_server).
 -moduledoc """
-A named server of the demo: a counter that answers who it is.
+A named server of the demo: a counter that answers with its own name.
 
 It is an ordinary `gen_server` that registers itself through `via`. The answer carries the
 server's name, so that a caller notices when a name leads to the wrong process, and the
 count, which starts again at 1 after a restart. Where the request asks for it, the answer
 comes some milliseconds later, as from a server that waits for a disk or another server;
-many such requests are under way at once.
+many such requests can be under way at once.
 """.
 
 -behaviour(gen_server).

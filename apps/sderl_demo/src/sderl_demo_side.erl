@@ -25,20 +25,52 @@ choice.
 -doc "A step of a side's run. The phases of `sderl_demo_load` take the settings' `seconds`.".
 -type step() :: servers | sderl_demo_load:job() | check.
 
--doc "Calls the function that does a step, and shows meanwhile what is done.".
+-doc "Calls the function that does a step, and shows its progress meanwhile.".
 -type around() :: fun((step(), fun(() -> dynamic())) -> dynamic()).
 
--doc "The measurements of a side, by the keys of the table and of the JSON line.".
--type metrics() :: #{atom() => term()}.
+-doc """
+The measurements of a side, by the keys of the table and of the JSON line; `packets` is `undefined`
+where the system does not tell.
+""".
+-type metrics() :: #{
+    names := pos_integer(),
+    servers_start_ms := non_neg_integer(),
+    lookups_per_s := non_neg_integer(),
+    own_lookup_ns := sderl_demo_tally:percentiles(),
+    other_lookup_ns := sderl_demo_tally:percentiles(),
+    calls_per_s := non_neg_integer(),
+    own_calls_per_s := non_neg_integer(),
+    other_calls_per_s := non_neg_integer(),
+    own_call_us := sderl_demo_tally:percentiles(),
+    other_call_us := sderl_demo_tally:percentiles(),
+    registrations_per_s := non_neg_integer(),
+    register_us := sderl_demo_tally:percentiles(),
+    unregister_us := sderl_demo_tally:percentiles(),
+    bytes_per_registration := non_neg_integer(),
+    messages_per_registration := float(),
+    kills := non_neg_integer(),
+    recovery_ms := sderl_demo_tally:percentiles(),
+    lost_calls := non_neg_integer(),
+    lost_reasons := [binary()],
+    calls_in_flight_at_kills := non_neg_integer(),
+    retried_calls := non_neg_integer(),
+    errors := non_neg_integer(),
+    missing_names := non_neg_integer(),
+    leftover_names := non_neg_integer(),
+    names_bytes_per_node := non_neg_integer(),
+    %% As in `sderl_bench_meter:sent/2`.
+    links_total | links_per_node_max | links_per_node_mean | bytes | messages | packets =>
+        number() | undefined
+}.
 
 -define(JOBS, [lookups, calls, registrations, kills]).
 -define(CLIENTS, #{lookups => 1, calls => 4, registrations => 4, kills => 2}).
 
 -define(SERVERS_TIMEOUT_MS, 120_000).
 -define(CHECK_TIMEOUT_MS, 10_000).
-%% Beyond a phase's own length: what a node allows the slowest client, and some more.
+%% Beyond a phase's own length: the time that a node allows the slowest client, and some more.
 -define(PHASE_SLACK_MS, 60_000).
-%% All nodes have been told by then when a phase begins.
+%% From the call until a phase begins: all nodes have been told by then.
 -define(LEAD_US, 300_000).
 
 -doc """
@@ -63,7 +95,7 @@ run(Side, Fleet, #{layout := Layout} = Settings, Orders, Around) ->
         end,
         {ok, Phases, After} ?= phases(?JOBS, Run, Before, #{}),
         {ok, Check} ?= Around(check, fun() -> check(Fleet, Site) end),
-        Parts = [Servers, Check, traffic_metrics(Before, After), losses(Phases)],
+        Parts = [Servers, Check, sderl_bench_meter:sent(Before, After), losses(Phases)],
         {ok, lists:foldl(fun maps:merge/2, errors(Phases), Parts ++ rates(Phases, Settings))}
     end.
 
@@ -135,7 +167,7 @@ rates(calls, #{tally := Tally}, Seconds) ->
     };
 rates(registrations, #{tally := Tally, traffic := Traffic}, Seconds) ->
     #{bytes := Bytes, messages := Messages} = Traffic,
-    %% Late ones too, because their traffic is counted.
+    %% Those that ended late too, because their traffic is counted.
     Names = max(1, sderl_demo_tally:count(changes, Tally) div 2),
     #{
         registrations_per_s => rate(registrations, Tally, Seconds),
@@ -158,9 +190,6 @@ ms(Us) -> Us / 1000.
 
 rate(Count, Tally, Seconds) ->
     round(sderl_demo_tally:count(Count, Tally) / Seconds).
-
-traffic_metrics(Before, After) ->
-    sderl_bench_meter:sent(Before, After).
 
 losses(#{calls := #{tally := Calls}, kills := #{tally := Under, kills := Kills}}) ->
     Pairs = [[Pid, Server] || #{killed := Pid, server := Server} <- Kills, is_pid(Pid)],
@@ -212,7 +241,7 @@ look(Fleet, Site) ->
         {ok, missing(Seen)}
     end.
 
-%% One for each node on which a name does not lead to the process that runs.
+%% Counts a name once for each node on which it does not lead to the process that runs.
 missing(Seen) ->
     Running = maps:from_list(lists:append([Pids || #{running := Pids} <- Seen])),
     Wrong = [

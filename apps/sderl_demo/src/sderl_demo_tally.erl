@@ -18,15 +18,15 @@ over all nodes.
 -doc "Percentiles of a duration; `null` when nothing was timed.".
 -type percentiles() :: #{p50 := number() | null, p99 := number() | null}.
 
--doc "Nothing yet.".
+-doc "An empty tally.".
 -spec new() -> tally().
 new() -> #{counts => #{}, times => #{}, failures => #{}}.
 
--doc "How much was counted under a name.".
+-doc "The count of a name.".
 -spec count(atom(), tally()) -> non_neg_integer().
 count(Name, #{counts := Counts}) -> maps:get(Name, Counts, 0).
 
--doc "Counts something `More` times.".
+-doc "Adds `More` to the count of a name.".
 -spec count(atom(), non_neg_integer(), tally()) -> tally().
 count(Name, More, #{counts := Counts} = Tally) ->
     Tally#{counts := maps:update_with(Name, fun(Count) -> Count + More end, More, Counts)}.
@@ -51,7 +51,7 @@ fail(Entry, #{failures := Failures} = Tally) ->
 -spec failures(tally()) -> sderl_demo_ledger:entries().
 failures(#{failures := Failures}) -> Failures.
 
--doc "All of them in one.".
+-doc "The sum of several tallies.".
 -spec merge([tally()]) -> tally().
 merge(Tallies) -> lists:foldl(fun merge/2, new(), Tallies).
 

@@ -71,13 +71,13 @@ step(registrations) -> "registering names";
 step(kills) -> "killing servers";
 step(check) -> "checking all names".
 
--doc "Said when the s_groups kept what they promise.".
+-doc "The closing text when the s_groups kept their promises.".
 -spec kept() -> unicode:chardata().
 kept() ->
     "\nIn the s_groups no call was lost but those in flight at a kill, and every name is back\n"
     "on every member of its group.\n".
 
--doc "Said when they did not, with the reasons of the calls that were lost.".
+-doc "The closing text when they did not, with the reasons of the calls that were lost.".
 -spec broken([{atom(), pos_integer()}], sderl_demo:results()) -> unicode:chardata().
 broken(Broken, Results) ->
     Reasons = lists:append(
@@ -133,14 +133,14 @@ invitation(Layout, Nodes) ->
         )
     ].
 
-%% The lines are to work as they are printed.
+%% The commands must work as they are printed.
 where() ->
     case os:getenv("SDERL_RUN_DIR", "") of
         "" -> "";
         Folder -> [", with SDERL_RUN_DIR=", Folder, " as here"]
     end.
 
--doc "How the nodes that stay up are left alone and how they end.".
+-doc "How the nodes that stay up end.".
 -spec leave() -> unicode:chardata().
 leave() ->
     "\nA node that is killed comes back after some seconds. Ctrl-C here stops all nodes.\n".
@@ -175,5 +175,5 @@ tries(Group, {_, Name} = Server, Others) ->
                 "yes: now every member of the group finds this shell under that name"
             },
             {"s_group:links().", "every link of this node, and why it is there"},
-        {"s_group:info().", "all that the library knows"}
+            {"s_group:info().", "all that the library knows"}
         ].
