@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_catalogue).
 -moduledoc """
-The offers of the applications to the program, each in its own environment (`env` of its
-`.app.src`), so that an application may be added or removed without a change of the others:
+Finds what each application offers to `bin/sderl`. An application lists it in its own environment
+(`env` of its `.app.src`), so that one may be added or removed without a change of the others:
 
 | key | entries |
 |---|---|

@@ -19,7 +19,7 @@ run(Args) ->
 -export([parse/3, run_one/4, option/4, flag/2, time/2, may_ask/1, confirm/2]).
 -export_type([result/0, text/0]).
 
--doc "What a person reads.".
+-doc "Text for a person.".
 -type text() :: unicode:chardata().
 
 -doc """
@@ -57,9 +57,9 @@ parse(Args, Names, Command) ->
     end.
 
 -doc """
-Runs one of the commands of the command called `Name`, such as `list` of `bin/sderl alarms`:
-`Args` begin with it. `help` says which there are, `arguments` what one takes, `do` runs it;
-`unknown` may add to what is said of one that there is not.
+Runs a subcommand of the command called `Name`, such as `list` of `bin/sderl alarms`: the first of
+`Args`. `help` lists the subcommands, `arguments` gives what one takes, `do` runs it; `unknown` may
+add to the error about an unknown one.
 """.
 -spec run_one(Args :: [string()], Name :: string(), [atom()], #{
     help := fun(() -> text()),
@@ -84,8 +84,8 @@ run_one([Word | Args], Name, Commands, #{help := Help, arguments := Arguments, d
     end.
 
 -doc """
-An option of `argparse` that need not be given: `--cookie-file FILE` for `cookie_file`. `Shape` is
-what stands for its value in the help.
+An option for `argparse` that may be left out: `--cookie-file FILE` for `cookie_file`. `Shape`
+stands for its value in the help.
 """.
 -spec option(atom(), Shape :: string(), Type :: term(), Help :: string()) -> argparse:argument().
 option(Name, Shape, Type, Help) ->
@@ -99,8 +99,8 @@ flag(Name, Help) ->
       help => {usage(Name, ""), [Help]}}.
 
 -doc """
-The time of an option, an age or a time as RFC 3339 has it, in Unix milliseconds; none where it is
-not given.
+The time that an option names, by an age (`15m`) or as in RFC 3339, in Unix milliseconds; `none`
+where the option is not given.
 """.
 -spec time(atom(), #{atom() => term()}) -> {ok, integer() | none} | {wrong, text()}.
 time(Key, Parsed) ->
@@ -155,7 +155,7 @@ confirm(Question, Otherwise) ->
         {error, _} -> {error, [Otherwise, ": the terminal cannot be read; say --yes"]}
     end.
 
-%% The virtual machine itself has no input.
+%% Standard input is closed to the virtual machine (`-noinput`), so this opens the terminal.
 read_terminal() ->
     maybe
         {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
@@ -164,7 +164,7 @@ read_terminal() ->
         {ok, string:trim(Line)}
     end.
 
-%% A raw read waits until it has all that it was asked for, also beyond the end of the line.
+%% A raw read waits for as many bytes as it is asked for, also beyond the end of the line.
 read_line(Terminal, Read) ->
     case file:read(Terminal, 1) of
         {ok, <<C>>} when C =/= $\n -> read_line(Terminal, [C | Read]);
@@ -202,7 +202,7 @@ show_dash([0]) -> "-";
 show_dash(Value) -> Value.
 
 try_help(Name) ->
-    ["\n\"", Name, " --help\" tells the options."].
+    ["\n\"", Name, " --help\" lists the options."].
 
 %% argparse names an option by its atom or flags in its own style; say it as it is typed.
 complaint({_Path, undefined, Unknown, _Details}) ->

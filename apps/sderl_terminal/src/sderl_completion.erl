@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_completion).
 -moduledoc """
-Completion for bash and zsh of `bin/sderl`, made from the arguments of its commands. The scripts of
-several commands go together.
+Completion for bash and zsh of `bin/sderl`, made from the arguments of its commands. A shell may
+load the scripts of several commands.
 """.
 
 -export([script/2, script/3, command/1, command/2]).
@@ -14,12 +14,12 @@ several commands go together.
 -doc "A command, its options, and what its first argument is.".
 -type command() :: {Name :: string(), Options :: [option()], first()}.
 
--doc "With two dashes, and the words that it takes, where only some are right.".
+-doc "An option with its two dashes, and the words that it takes where only these are allowed.".
 -type option() :: string() | {string(), Words :: [string()]}.
 
 -type first() :: file | none | {words, [string()]}.
 
--doc "What the arguments of a command say.".
+-doc "The options and the first argument of a command.".
 -spec command(argparse:command()) -> {options, [option()], first()}.
 command(#{arguments := Arguments}) ->
     {options, [option(Argument) || #{long := _} = Argument <- Arguments] ++ ["--help"],
@@ -29,7 +29,7 @@ command(#{arguments := Arguments}) ->
          _ -> none
      end}.
 
--doc "The same of a command of a command.".
+-doc "The same of a subcommand.".
 -spec command(Name :: atom() | string(), argparse:command()) -> command().
 command(Name, Command) when is_atom(Name) -> command(atom_to_list(Name), Command);
 command(Name, Command) ->
@@ -50,7 +50,7 @@ script(zsh, Commands) ->
      "# Completion of sderl for zsh: source <(bin/sderl completion zsh)\n",
      [zsh(Name, Completed) || {Name, Completed} <- Commands], zsh_end()].
 
--doc "The script of one of them, that has commands of its own.".
+-doc "The script of one command, which has subcommands.".
 -spec script(bash | zsh, Name :: string(), [command()]) -> unicode:chardata().
 script(bash, Of, Commands) ->
     ["# Completion of \"sderl ", Of, "\" for bash: eval \"$(bin/sderl ", Of,
@@ -103,7 +103,7 @@ bash_first(Indent, {words, Words}) ->
     [Indent, "mapfile -t COMPREPLY < <(compgen -W '", lists:join(" ", Words), "' -- \"$word\")\n"];
 bash_first(_, none) -> "".
 
-%% Where nothing fits the names of files are offered, as for the values of most options.
+%% Where nothing fits, file names are offered: the values of most options.
 bash_end() ->
     "_sderl() {\n"
     "    local all=() one\n"

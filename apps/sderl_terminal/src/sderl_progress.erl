@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_progress).
 -moduledoc """
-A progress bar with the remaining time, on stderr, for a person at a terminal; nothing into
-a pipe or a file. `bin/sderl` says which it is with `SDERL_TTY=1`.
+A progress bar with the remaining time, on stderr, for a person at a terminal; a pipe or a file
+gets nothing. `bin/sderl` sets `SDERL_TTY=1` where there is a terminal.
 
-The bar is one line that is drawn over and over; `done/0` wipes it out before anything else is
+The bar is one line that is drawn again and again; `done/0` wipes it out before anything else is
 printed, and `over/0` for good. It leaves room for the `^C` that a terminal writes behind it, so
 that wiping the line wipes that, too.
 """.
 
 -export([reporter/1, during/3, watching/4, done/0, over/0, line/5, duration/1]).
 
-%% Between two drawings of a bar that time alone moves.
+%% Between two drawings of a bar that grows with time.
 -define(TICK_MS, 200).
 %% Between two looks at something.
 -define(LOOK_MS, 500).
@@ -57,9 +57,9 @@ tick(Label, Ms, Start) ->
     end.
 
 -doc """
-The result of `Fun`, of which nobody knows how long it takes. Meanwhile `Look` is called every half
-second or so, seen or not, with what it gave before, `State` at first; its text is shown behind the
-label.
+The result of `Fun`, whose duration is not known. Meanwhile `Look` is called about every half
+second, whether or not there is a terminal, with the state that it gave before (`State` at first);
+its text is shown behind the label.
 """.
 -spec watching(Label :: unicode:chardata(), fun((State) -> {Text :: unicode:chardata(), State}),
                State, fun(() -> Result)) -> Result.
@@ -80,7 +80,7 @@ watch(Label, Look, State0) ->
         watch(Label, Look, State)
     end.
 
-%% It must have drawn its last before anybody else writes.
+%% Waits until the ticker has drawn for the last time, so that nothing is drawn over other output.
 stop(Ticker) ->
     Ticker ! {stop, self()},
     receive
@@ -96,8 +96,8 @@ done() ->
     end.
 
 -doc """
-Wipes the bar out, and whatever other processes draw from now on is not drawn. Gives a function that
-does it again, for the last moment: one of them may have been drawing.
+Wipes the bar out; from now on no process draws it. Gives a function that wipes it out once more, to
+be called at the very end, because a process may have been drawing just now.
 """.
 -spec over() -> fun(() -> ok).
 over() ->

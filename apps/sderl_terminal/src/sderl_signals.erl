@@ -11,7 +11,7 @@ does with them.
 -export([install/1, tell/1]).
 -export([init/1, handle_event/2, handle_call/2]).
 
--doc "From now on the process gets `{sderl_signals, stop}` for each signal to stop.".
+-doc "From now on the process gets `{sderl_signals, stop}` for each SIGTERM and SIGHUP.".
 -spec install(pid()) -> ok.
 install(Pid) ->
     ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, Pid}),
@@ -19,8 +19,8 @@ install(Pid) ->
     ok = os:set_signal(sighup, handle).
 
 -doc """
-The process gets the next signal to stop, for a command that stays until then and ends in
-order. Later ones go to the program again, in case the command does not end.
+This process gets the message for the next signal instead: for a command that runs until then and
+ends in order. Later ones go to the program again, in case the command does not end.
 """.
 -spec tell(pid()) -> ok | {error, not_installed}.
 tell(Pid) ->
@@ -29,7 +29,7 @@ tell(Pid) ->
         {error, bad_module} -> {error, not_installed}
     end.
 
-%% The state is the processes to be told, one a signal; the last one gets all later ones.
+%% The state lists the processes to be told, one for each signal; the last gets all later signals.
 
 -doc false.
 -spec init({pid(), term()}) -> {ok, [pid()]}.
@@ -41,7 +41,7 @@ init({Pid, _FromTheOldHandler}) ->
 handle_event(Signal, Pids) when Signal =:= sigterm; Signal =:= sighup ->
     {ok, stop(Pids)};
 handle_event(sigusr1, _Pids) ->
-    %% OTP's own answer: a crash dump, for whoever asks why it hangs.
+    %% As OTP does: a crash dump, to find out why the program hangs.
     erlang:halt("Received SIGUSR1");
 handle_event(_Signal, Pids) ->
     {ok, Pids}.

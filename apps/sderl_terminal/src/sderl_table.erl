@@ -19,7 +19,7 @@ markdown(Header, Rows) ->
     Rule = ["---" | ["---:" || _ <- tl(Header)]],
     [["| ", lists:join(" | ", Row), " |\n"] || Row <- [Header, Rule | Rows]].
 
--doc "Lines as one, for a cell.".
+-doc "Several lines as one, for a cell of a table.".
 -spec one_line(unicode:chardata()) -> unicode:chardata().
 one_line(Text) ->
     Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
@@ -41,8 +41,8 @@ line([First | Rest], [Width | Widths], Gap) ->
     ].
 
 -doc """
-A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`, `0.0034`; `-` for
-what was not measured.
+A number with two or three significant digits, or as a whole one: `12,345`, `123`, `12.3`, `0.12`,
+`0.0034`; `-` for what was not measured.
 """.
 -spec number(number() | undefined | null) -> unicode:chardata().
 number(N) when not is_number(N) -> "-";
@@ -74,7 +74,7 @@ spread(Values) ->
             end
     end.
 
--doc "The same of what each run has where the path of keys leads.".
+-doc "As `spread/1`, of the value under this path of keys in each run.".
 -spec spread([term()], Runs :: [map()]) -> unicode:chardata().
 spread(Path, Runs) -> spread([lists:foldl(fun maps:get/2, Run, Path) || Run <- Runs]).
 

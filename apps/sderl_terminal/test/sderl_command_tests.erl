@@ -30,7 +30,7 @@ help_flows_test() ->
 complaint_test_() ->
     [
         {Text,
-         ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" tells the options.", usage(Args))}
+         ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" lists the options.", usage(Args))}
      || {Text, Args} <- [
             {"there is no option or argument --colour", ["--colour", "red"]},
             {"there is no option or argument red", ["red"]},

@@ -28,7 +28,7 @@ silent_without_a_terminal_test() ->
     ?assertEqual(result, sderl_progress:watching("nodes", fun(N) -> {"some", N + 1} end, 0,
                                                  fun() -> result end)).
 
-%% Somebody looks even where nobody sees it.
+%% The look is called even without a terminal.
 watching_test() ->
     Self = self(),
     Look = fun(N) -> Self ! {look, N}, {"", N + 1} end,
