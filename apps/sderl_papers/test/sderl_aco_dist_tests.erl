@@ -9,7 +9,7 @@ what becomes of them when they are killed.
 
 -define(WAIT_MS, 60_000).
 
-%% What is found depends on the number of colonies and on the seed, and not on the tree.
+%% The result depends on the number of colonies and on the seed, not on the tree.
 same_result_test_() ->
     {timeout, 120, fun() ->
         Results = [
@@ -52,7 +52,7 @@ survives(Nodes, Iterations, Break) ->
     ?assertEqual(Cost, sderl_aco_instance:tardiness(instance(), Jobs)),
     lists:sum(maps:values(Recovered)) > 0 orelse survives(Nodes, 2 * Iterations, Break).
 
-%% Without recovery a death is the end, and it is told whose.
+%% Without recovery a death ends the run, and the error names the process.
 no_recovery_test_() ->
     [
         {timeout, 120, fun() ->
@@ -102,7 +102,7 @@ run(Variant, Nodes, P, More, Break) ->
     {Outcome, _} = run_counted(Variant, Nodes, P, More, Break),
     Outcome.
 
-%% A sum of which a part is not known is none.
+%% A sum is unknown when a part of it is.
 tally_test() ->
     Run = make_ref(),
     ok = sderl_aco_tally:start(Run),
@@ -115,7 +115,7 @@ tally_test() ->
     ?assertEqual(2, sderl_bench_histogram:total(Times)),
     ?assertEqual({error, [n2]}, sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {error, timeout}}])).
 
-%% Nor are names that nobody tells none.
+%% Names are unknown when a node does not answer, and not 0.
 names_count_test() ->
     Count = fun sderl_aco_cluster:names_count/1,
     ?assertEqual(0, Count([])),
@@ -125,7 +125,7 @@ names_count_test() ->
         [{ok, [a]}, {ok, sderl_aco_names:registered({s_group, a_group_that_is_not_here}, run)}]
     )).
 
-%% What people read names who and where.
+%% Error texts name the process and the node.
 text_test_() ->
     [
         ?_assertMatch({match, _}, re:run(sderl_papers_reason:text({aco, Reason}), Wanted))
@@ -139,8 +139,6 @@ text_test_() ->
          {{node_down, n1}, "node n1 went down"},
          {{silent, [n1, n2], 7}, "not done in 7 s.*n1, n2"},
          {{too_few_colonies, 3, 4}, "4 nodes for colonies and only 3"},
-         {{wrong_cost, 1, 2}, "costs 1, and not 2|costs 2, and not 1"},
-         {{no_permutation, [1, 1]}, "does not have each job once"},
          {{no_recovery, ml}, "ml has no recovery"},
          {{not_metered, [n1, n2]}, "did not tell what they used.*n1, n2"},
          {not_ended, "did not end"}

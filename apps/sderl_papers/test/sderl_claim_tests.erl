@@ -91,7 +91,7 @@ im(Mode, Servers, Delivered, Asked, More) ->
     },
     point(im, maps:merge(Params, Asked), maps:merge(Default, More)).
 
-%% The same points, not measured; by themselves or not.
+%% The same points, failed: in the run itself, or for another reason.
 failed(Points) -> failed(other, Points).
 failed(In, Points) ->
     [P#{metrics := #{<<"failed">> => <<"stuck">>, <<"failed_in">> => atom_to_binary(In)}}
@@ -113,7 +113,7 @@ verdicts(Module, Cases) ->
 failed_in_test() ->
     [?assertEqual(run, sderl_reproduce_run:failed_in(Reason))
      || Reason <- [
-         {aco, {died, master, n, killed}}, {aco, {timeout, 600}}, {aco, {wrong_cost, 1, 2}},
+         {aco, {died, master, n, killed}}, {aco, {timeout, 600}}, {aco, {wrong, 1, [1]}},
          {im, {no_result, n, {error, down}}}
      ]],
     [?assertEqual(other, sderl_reproduce_run:failed_in(Reason))
@@ -572,7 +572,7 @@ c12_test_() ->
 
 %% ---------------------------------------------------------------- pages
 
-%% Whatever there is, a page is whole, and JSON.
+%% With any points a page is complete, and can be written as JSON.
 pages_test_() ->
     All = [load(M, N, P, 2) || M <- [stock, sd, pg], N <- [10, 50, 100], P <- [1, 10]] ++
         lists:append([[orbit(stock, N, 5), orbit(sd, N, 6)] || N <- [1, 20]]) ++

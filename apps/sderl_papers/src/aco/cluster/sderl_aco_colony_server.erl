@@ -3,9 +3,9 @@
 -moduledoc """
 A colony of a distributed run: answers each round with the best that it has found.
 
-A worker that is linked to it computes, so that it can be spoken to meanwhile. A colony that
-replaces a dead one has new pheromone, along the best order of all as soon as there is one, and
-other random numbers. A colony whose own solution is the best of all is not told it again.
+A linked worker computes, so that the server can take messages meanwhile. A colony that replaces a
+dead one begins with new pheromone, which gets the best order of all as soon as there is one, and
+has other random numbers. A colony whose own solution is the best of all is not told it again.
 """.
 
 -export([init/1]).
@@ -37,7 +37,7 @@ loop(#c{life = Life0, worker = Worker} = C) ->
             loop(run(Number, Update, C));
         {ran, Worker, Number, Solution} when Number =:= C#c.round ->
             loop(answer(C#c{answer = Solution}));
-        %% The round was done without it. A colony keeps its result for the next one.
+        %% The answer of an earlier round is too late; the worker keeps its best for the next one.
         {ran, Worker, _, _} ->
             loop(C);
         Message ->

@@ -29,13 +29,13 @@ how many times a colony sends each answer.
     repl := pos_integer()
 }.
 -doc """
-`first`: in the set-up, a process serves when it and all below it are ready. `again`: it is there in
-the place of a dead one, and serves at once.
+`first`: in the set-up; a process serves when it and all below it are ready. `again`: it replaces a
+dead one, and serves at once.
 """.
 -type mode() :: first | again.
 -doc """
 What a process is started with. `group` and `scope` are those of its name; `parent` gets its
-answers, and may be another than its boss.
+answers, and may be another process than its boss.
 """.
 -type start() :: #{
     conf := conf(),
@@ -63,7 +63,7 @@ answers, and may be another than its boss.
 %% How long after the death of its boss a process waits for the next one.
 -define(ORPHAN_MS, 30_000).
 
--doc "The caller begins its life; or ends it, when its role is taken.".
+-doc "Called first by the process itself, which exits here if its role is taken.".
 -spec new(start()) -> life().
 new(#{conf := #{run := Run} = Conf, key := Key, scope := Scope, boss := Boss, parent := Parent}) ->
     proc_lib:set_label({aco, Run, Key}),
@@ -83,9 +83,8 @@ register(#life{scope = Scope, key = Key, conf = #{run := Run}} = Life) ->
     Life#life{registrar = Ref}.
 
 -doc """
-It serves from now on, and its boss and parent are told so, once: where it is there in the place of
-a dead one (`again`), or else as soon as it has its name, if it is to have one, and all below are
-`Ready`.
+Begins to serve, and tells boss and parent so, once: at once if it replaces a dead process
+(`again`), else as soon as it has its name, if it is to have one, and all below are `Ready`.
 """.
 -spec serve(mode(), Ready :: boolean(), life()) -> life().
 serve(_, _, #life{serving = true} = Life) -> Life;
@@ -102,15 +101,15 @@ serving(#life{boss = Boss, parent = Parent, key = Key} = Life) ->
 -spec serves(life()) -> boolean().
 serves(#life{serving = Serving}) -> Serving.
 
--doc "A message for the parent.".
+-doc "Sends a message to the parent.".
 -spec tell(term(), life()) -> ok.
 tell(Message, #life{parent = Parent}) ->
     Parent ! Message,
     ok.
 
 -doc """
-A message, when it is one of these; `adopted`: with another boss and parent, who know that it
-serves. May end the process.
+Handles a message, if it is about boss, parent or name; `adopted`: it has another boss and parent,
+which have been told that it serves. May end the process.
 """.
 -spec handle(Message :: term(), life()) -> {{adopted, Parent :: pid()} | none, life()} | unknown.
 handle({'DOWN', Ref, process, _, Why}, #life{registrar = Ref} = Life) ->

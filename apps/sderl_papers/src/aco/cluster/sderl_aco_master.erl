@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_master).
 -moduledoc """
-The master: one round after the other, and after each one a word to the starter with the best so
-far. When it dies the starter starts another one with that, which goes on with the round that was
+The master: does one round after the other, and after each one tells the starter the best so far.
+When it dies the starter starts another one with that best, which goes on with the round that was
 not done.
 """.
 

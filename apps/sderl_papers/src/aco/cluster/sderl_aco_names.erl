@@ -4,9 +4,9 @@
 Names of the processes of a distributed ant colony: none (`tl`, `ml`), in `global` (`gr`), in an
 s_group (`sr`).
 
-A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is
-never kept waiting by a registration, and so that who replaces a dead one serves before its name is
-known everywhere. The holder of a role is decided before, see `m:sderl_aco_roles`.
+A name is `{aco, Run, Key}`. A separate process registers it, so that no process waits for its
+registration, and one that replaces a dead process serves before its name is known everywhere. Which
+process has a role is decided before that, see `m:sderl_aco_roles`.
 """.
 
 -export([start/3, whereis/2, registered/2]).
@@ -19,7 +19,7 @@ known everywhere. The holder of a role is decided before, see `m:sderl_aco_roles
 -define(AGAIN_MS, 5).
 
 -doc """
-Begins to give the caller a name: a process that the caller monitors, and that ends with
+Begins to register a name, in a process that the caller monitors and that ends with
 `{shutdown, named}`.
 """.
 -spec start(scope(), name(), pid()) -> {pid(), reference()}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_node).
 -moduledoc """
-Runs on the nodes of a distributed ant colony, for whoever started it: what is there of a run, and
-an end to it.
+Called on the nodes of a distributed ant colony by the controlling program: prepares a node, lists
+the processes of a run on it, and kills them.
 """.
 
 -export([start/1, stop/1, processes/1, find/2, kill/1]).
@@ -13,7 +13,7 @@ start(Run) ->
     ok = sderl_aco_tally:start(Run),
     sderl_aco_roles:start(Run).
 
--doc "Ends that.".
+-doc "Undoes `start/1`.".
 -spec stop(Run :: term()) -> ok.
 stop(Run) ->
     ok = sderl_aco_roles:stop(Run),
@@ -35,7 +35,7 @@ find(Run, Class) ->
      || {Key, _} = Role <- sderl_aco_roles:list(Run),
         Class =:= all orelse Class =:= sderl_aco_tree:class(Key)].
 
--doc "Kills all processes of a run on this node; how many there were.".
+-doc "Kills all processes of a run on this node; gives how many there were.".
 -spec kill(Run :: term()) -> non_neg_integer().
 kill(Run) ->
     Found = processes(Run),

@@ -1,21 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_roles).
 -moduledoc """
-Which process of a run has which role on this node, now.
+Knows which process of a run has which role on this node.
 
-All lives of a role are on one node, so that it is decided here whether there is one already, at
-once, and not by the names, which are known everywhere a while later: a parent that is new looks for
-its children by their names, and starts a second one where a name is not there yet. The second one
-ends with `{shutdown, {already, Pid}}`, and its boss takes the first.
+All processes that ever have a role are on one node, so it is decided here at once whether a role is
+taken. Names are known everywhere only a while later: a new parent looks for its children by their
+names, and starts a second one where a name is not there yet. The second one ends with
+`{shutdown, {already, Pid}}`, and its boss takes the first.
 
-The table belongs to a process that is none of the run.
+The table belongs to a process that is not part of the run.
 """.
 
 -export([start/1, stop/1, claim/3, list/1]).
 
 -define(START_MS, 60_000).
 
--doc "Begins with nobody.".
+-doc "Begins with no roles taken.".
 -spec start(Run :: term()) -> ok.
 start(Run) ->
     Owner = self(),
@@ -38,7 +38,7 @@ keeper(Owner, Run) ->
         {stop, Ref} -> Ref ! {Ref, ok}
     end.
 
--doc "Ends it.".
+-doc "Removes the table.".
 -spec stop(Run :: term()) -> ok.
 stop(Run) ->
     case persistent_term:get({?MODULE, Run}, none) of
@@ -51,8 +51,8 @@ stop(Run) ->
     end.
 
 -doc """
-`true` when the process has the role now, or else who has it. Where nothing was started, all have
-what they want.
+`true` when the process has the role now, else the process that has it. Where `start/1` was not
+called, every claim succeeds.
 """.
 -spec claim(Run :: term(), sderl_aco_tree:key(), pid()) -> true | pid().
 claim(Run, Key, Pid) ->
@@ -76,7 +76,7 @@ claim_in(Table, Key, Pid) ->
                 claim_in(Table, Key, Pid)
         end.
 
--doc "Who lives.".
+-doc "The live processes with their roles.".
 -spec list(Run :: term()) -> [{sderl_aco_tree:key(), pid()}].
 list(Run) ->
     case persistent_term:get({?MODULE, Run}, none) of

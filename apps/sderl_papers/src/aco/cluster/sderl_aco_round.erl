@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_round).
 -moduledoc """
-One global iteration as a parent sees it: whose answers are still out, and the best so far. Pure.
+One global iteration as a parent sees it: which answers are missing, and the best so far. Pure.
 
-Answers are taken by who they are from and for which round: what is sent again counts once. Every
+Answers are identified by their sender and round, so one that is sent again counts once. Every
 result is kept, whichever process found it and when. Of solutions of equal cost the older one stays,
-and of those of one round that of the colony with the lowest number, so that the result does not
-depend on the order of answers, nor on the tree between.
+and of those of one round that of the colony with the lowest number, so that the result depends
+neither on the order of the answers nor on the shape of the tree.
 """.
 
--export([new/1, start/4, answer/4, best/1, number/1, update/1, waits_for/2, better/2]).
+-export([new/1, start/4, answer/4, best/1, number/1, update/1, waits_for/2]).
 -export_type([state/0, best/0]).
 
 -doc "A solution and the number of its colony.".
@@ -27,11 +27,11 @@ depend on the order of answers, nor on the tree between.
 }).
 -opaque state() :: #round{}.
 
--doc "Before the first round, with what is known.".
+-doc "Before the first round, with the best solution that is known.".
 -spec new(best()) -> state().
 new(Best) -> #round{best = Best}.
 
--doc "Begins a round, with those who are to answer, and the best of all for the colonies.".
+-doc "Begins a round: the keys of those that are to answer, and the best of all for the colonies.".
 -spec start(Number :: pos_integer(), [term(), ...], Update :: best(), state()) -> state().
 start(Number, Keys, Update, #round{} = Round) ->
     #round{number = Number, waiting = #{Key => true || Key <- Keys}, update = Update,
@@ -51,14 +51,13 @@ least(none, Other) -> Other;
 least(One, none) -> One;
 least(One, Other) -> min(One, Other).
 
--doc "The first, if it is better than the second.".
--spec better(best(), best()) -> best().
+%% The first, if it is better than the second.
 better(none, Old) -> Old;
 better(New, none) -> New;
 better({Cost, _, _} = New, {Least, _, _}) when Cost < Least -> New;
 better(_, Old) -> Old.
 
--doc "The best of all.".
+-doc "The best solution so far.".
 -spec best(state()) -> best().
 best(#round{found = Found, best = Best}) -> better(Found, Best).
 
@@ -66,10 +65,10 @@ best(#round{found = Found, best = Best}) -> better(Found, Best).
 -spec number(state()) -> non_neg_integer().
 number(#round{number = Number}) -> Number.
 
--doc "The message to the colonies in this round.".
+-doc "The best of all that the colonies are told in this round.".
 -spec update(state()) -> best().
 update(#round{update = Update}) -> Update.
 
--doc "Whether somebody's answer is still out.".
+-doc "Whether the answer of a process is missing.".
 -spec waits_for(Key :: term(), state()) -> boolean().
 waits_for(Key, #round{waiting = Waiting}) -> is_map_key(Key, Waiting).

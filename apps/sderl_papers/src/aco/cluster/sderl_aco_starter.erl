@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_starter).
 -moduledoc """
-The starter: starts the master, starts it again when it dies, and has the result.
+The starter: starts the master, starts it again when it dies, and keeps the result.
 
 It is on a node of its own where there are submasters, keeps the best after each round, and is the
 one process of a run that is not replaced. It ends with `stop/1`, and all others with it.
@@ -13,13 +13,13 @@ one process of a run that is not replaced. It ends with `stop/1`, and all others
 -import(sderl_clock, [now_us/0]).
 
 -doc """
-`round_best` are the costs after each round; `seconds` from the first round's beginning, when all
-were there, to the last one's end; `setup_s` before.
+`round_best`: the costs after each round; `seconds`: from the beginning of the first round, when all
+served, to the end of the last one; `setup_s`: the time before that.
 """.
 -type result() ::
     #{best := sderl_aco_round:best(), round_best := [non_neg_integer()], seconds := float(),
       setup_s := float()}.
--doc "Why there is none.".
+-doc "Why there is no result.".
 -type failure() :: sderl_aco_wards:failure() | {died, starter, node(), Reason :: term()}.
 
 -record(s, {
@@ -38,7 +38,8 @@ were there, to the last one's end; `setup_s` before.
 -define(PROGRESS_MS, 300).
 
 -doc """
-Starts all, on the node of the starter. Rounds begin when all are there, which is when it returns.
+Starts all processes, from the starter's node. Returns when all serve, which is when the first round
+begins.
 """.
 -spec start(sderl_aco_life:conf(), sderl_aco_tree:layout()) -> {ok, pid()} | {error, failure()}.
 start(Conf, Layout) ->
@@ -60,7 +61,7 @@ ask(Pid, What) ->
         {'DOWN', Ref, process, _, Reason} -> {error, {died, starter, node(Pid), Reason}}
     end.
 
--doc "Ends all processes of the run that hear of it.".
+-doc "Ends all processes of the run that get the message.".
 -spec stop(pid()) -> ok.
 stop(Pid) ->
     Pid ! {stop},
@@ -89,7 +90,7 @@ init(#{run := Run, naming := Naming} = Conf, #{master := Node, group := Group} =
     loop(#s{conf = Conf, layout = Layout, wards = sderl_aco_wards:start(first, Wards),
             begun = Begun}).
 
-%% Nobody looks for the starter; it has a name as in the published programs.
+%% The starter's name is not used; it has one as in the published programs.
 name(Scope, Run) ->
     _ = sderl_aco_names:start(Scope, {aco, Run, starter}, self()),
     ok.
@@ -126,7 +127,7 @@ is_up(#s{up = undefined, wards = Wards} = S) ->
 is_up(S) ->
     S.
 
-%% Answers to those who wait for what is known now.
+%% Answers the callers that wait for something that is known now.
 settle(#s{waiting = Waiting, up = Up, outcome = Outcome} = S) ->
     S#s{
         waiting = lists:filter(

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_submaster).
 -moduledoc """
-A submaster: hands rounds down to the submasters or colonies that it owns, and the best of their
-answers up.
+A submaster: passes rounds on to the submasters or colonies that it owns, and reports the best of
+their answers.
 
 When it dies its supervisor starts another one, which goes on with the live supervisors and members
-below, and is asked by its parent for the answer that is out; so what colonies have done of the
-round is not lost.
+below, and is asked by its parent for the missing answer; so the colonies' work of the round is not
+lost.
 """.
 
 -export([init/1]).
@@ -15,7 +15,7 @@ round is not lost.
     key :: sderl_aco_tree:key(),
     life :: sderl_aco_life:life(),
     team :: sderl_aco_team:team(),
-    %% Whether the round is answered.
+    %% Whether the round has been answered.
     answered = true :: boolean()
 }).
 

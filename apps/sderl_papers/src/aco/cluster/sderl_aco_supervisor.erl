@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_supervisor).
 -moduledoc """
-The supervisor of a seat: starts the submasters or colonies of one node, and starts those again that
-die. They answer to the parent, a master or submaster, mostly on another node, which starts the
-supervisor again when that dies.
+The supervisor of a seat: starts the submasters or colonies of one node, and restarts those that
+die. They answer to the parent, a master or submaster, usually on another node, which restarts the
+supervisor when that dies.
 
-A new supervisor finds what lives on its node by the names, and goes on with that. When the parent
-was replaced, it tells all of the new one.
+A new supervisor finds the live processes on its node by their names, and takes them over. When the
+parent was replaced, it tells its processes the new one.
 """.
 
 -export([init/1, seats/2]).
@@ -17,8 +17,7 @@ was replaced, it tells all of the new one.
 }).
 
 -doc """
-How the owner of seats starts what is there: supervisors, or, without recovery, the members
-themselves.
+What the owner of seats starts on them: supervisors, or, without recovery, the members themselves.
 """.
 -spec seats([sderl_aco_tree:seat()], sderl_aco_life:conf()) ->
     [{sderl_aco_tree:key(), sderl_aco_wards:spec()}].

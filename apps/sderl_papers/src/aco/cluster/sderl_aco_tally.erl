@@ -4,15 +4,15 @@
 The counts of each node during a run, which survive the deaths of processes there: ants, and how
 long it took to replace dead processes.
 
-It belongs to no process. Where none was started, nothing is counted.
+It belongs to no process. Where `start/1` was not called, nothing is counted.
 """.
 
 -export([start/1, stop/1, ants/2, replaced/3, read/1, sum/1]).
 -export_type([counts/0]).
 
 -doc """
-`recovered` tells how many processes of each class were replaced, `replaced_us` after how many
-microseconds they served.
+`recovered`: how many processes of each class were replaced; `replaced_us`: how long that took, in
+microseconds.
 """.
 -type counts() :: #{
     ants := non_neg_integer(),
@@ -20,12 +20,12 @@ microseconds they served.
     replaced_us := sderl_bench_histogram:histogram()
 }.
 
--doc "Begins to count on this node.".
+-doc "Begins counting on this node.".
 -spec start(Run :: term()) -> ok.
 start(Run) ->
     persistent_term:put({?MODULE, Run}, {counters:new(5, []), sderl_bench_histogram:recorder()}).
 
--doc "Ends it.".
+-doc "Ends counting.".
 -spec stop(Run :: term()) -> ok.
 stop(Run) ->
     _ = persistent_term:erase({?MODULE, Run}),

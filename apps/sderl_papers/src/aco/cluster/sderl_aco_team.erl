@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_team).
 -moduledoc """
-The common part of a master and a submaster: they own seats, and gather in each round the answers of
-the members.
+The common part of a master and a submaster: they own seats, and collect the answers of the members
+in each round.
 
 A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}` (with
-`{up, Key, Pid}` where its parent is its boss). Where its answer is out, it is asked (again): it is
-one that was started in the place of a dead one, or this parent was. A member takes no notice of a
-round that it is at already, and answers a round again that it has done.
+`{up, Key, Pid}` where its parent is its boss). If its answer is still missing it is asked again:
+it, or this parent, has replaced a dead process. A member ignores the question about a round that it
+is working on, and repeats its answer for a round that it has done.
 """.
 
 -export([new/4, start/2, run/3, handle/2, ready/1, best/1, number/1, stop/1]).
@@ -30,7 +30,7 @@ new(Conf, Seats, Self, Best) ->
         round = sderl_aco_round:new(Best)
     }.
 
--doc "Starts all.".
+-doc "Starts the processes of the seats.".
 -spec start(sderl_aco_life:mode(), team()) -> team().
 start(Mode, #team{wards = Wards} = T) -> T#team{wards = sderl_aco_wards:start(Mode, Wards)}.
 
@@ -45,7 +45,7 @@ ask(Pid, Round) ->
     Pid ! {run, sderl_aco_round:number(Round), sderl_aco_round:update(Round)},
     ok.
 
--doc "A message, when it is for a team: `done` when it was the last answer of the round.".
+-doc "Handles a message, if it is for a team; `done`: it was the last answer of the round.".
 -spec handle(Message :: term(), team()) -> {none | done | {failed, term()}, team()} | unknown.
 handle({serving, Key, Pid}, T) ->
     {none, serving(Key, Pid, T)};
@@ -63,19 +63,19 @@ handle(Message, #team{wards = Wards0} = T) ->
         {Event, Wards} -> {Event, T#team{wards = Wards}}
     end.
 
-%% A supervisor is no member.
+%% A supervisor is not a member.
 serving(Key, Pid, #team{members = Members, round = Round} = T) when is_map_key(Key, Members) ->
     _ = sderl_aco_round:waits_for(Key, Round) andalso ask(Pid, Round),
     T#team{members = Members#{Key := Pid}};
 serving(_, _, T) ->
     T.
 
--doc "Whether all below are there.".
+-doc "Whether all processes below serve.".
 -spec ready(team()) -> boolean().
 ready(#team{wards = Wards, members = Members}) ->
     lists:all(fun is_pid/1, maps:values(Members)) andalso sderl_aco_wards:all_up(Wards).
 
--doc "The best of all.".
+-doc "The best solution so far.".
 -spec best(team()) -> sderl_aco_round:best().
 best(#team{round = Round}) -> sderl_aco_round:best(Round).
 
@@ -83,6 +83,6 @@ best(#team{round = Round}) -> sderl_aco_round:best(Round).
 -spec number(team()) -> non_neg_integer().
 number(#team{round = Round}) -> sderl_aco_round:number(Round).
 
--doc "Ends all.".
+-doc "Ends the processes of the seats.".
 -spec stop(team()) -> ok.
 stop(#team{wards = Wards}) -> sderl_aco_wards:tell({stop}, Wards).

@@ -5,13 +5,13 @@ The places of the processes of a distributed ant colony. Pure.
 
 A tree with vertex degree P and X levels: the master and P submasters of level 1 are on the first
 node; each submaster of a level below X - 1 owns one node of the next level, with P submasters; each
-of level X - 1 owns P nodes with colonies. That are 1 + P + .. + P^(X-2) nodes with submasters and
-P^X with colonies. Where not even two levels fit, and with `tl`, there is one level: the master, on
-the node of the starter, owns all nodes, which all have colonies; nodes beyond the number of
-colonies are not used.
+of level X - 1 owns P nodes with colonies. That is 1 + P + .. + P^(X-2) nodes with submasters and
+P^X with colonies. Where two levels do not fit, and with `tl`, there is one level: the master, on
+the starter's node, owns all nodes, which all have colonies; nodes beyond the number of colonies are
+not used.
 
-A *seat* is a node as its owner sees it: there is one supervisor on it, for the *members* there,
-which report to the owner. Names of a seat are registered in its s_group (`sr`):
+A *seat* is a node with its owner, a master or submaster: it has one supervisor, for the *members*
+on the node, which report to the owner. Names of a seat are registered in its s_group (`sr`):
 
 | group | nodes |
 |---|---|
@@ -25,14 +25,13 @@ TPDS 2017. There each of the supervisors is a name (the "optimised" number of re
 instead of one for each process.
 """.
 
--export([find_max_level/2, registrations/2, shape/4, layout/4, colonies/1, groups/1, all_nodes/1,
-         links/1, class/1]).
+-export([find_max_level/2, shape/4, layout/4, colonies/1, groups/1, all_nodes/1, links/1, class/1]).
 -export_type([variant/0, shape/0, layout/0, seat/0, member/0, key/0, class/0]).
 
 -type variant() :: tl | ml | gr | sr.
 -doc """
-What a process is: its role across restarts. Numbers are those of the level, of the node in it, of
-the process on it.
+The role of a process, which its successor after a restart has, too. The numbers are those of the
+level, of the node in it, and of the process on it.
 """.
 -type key() ::
     master
@@ -74,22 +73,13 @@ power(_, 0) -> 1;
 power(P, L) -> P * power(P, L - 1).
 
 -doc """
-Names of supervisors in a tree: one for each node (`optimised`), and what one for each supervised
-process would be (`plain`).
-""".
--spec registrations(P :: pos_integer(), X :: pos_integer()) ->
-    #{optimised := pos_integer(), plain := pos_integer()}.
-registrations(P, X) when X >= 2 ->
-    #{optimised => used(X, P), plain => lists:sum([power(P, L) || L <- lists:seq(1, X)])}.
-
--doc """
-The tree for so many nodes besides the starter's, and colonies; `infinity` for one on each node for
-them.
+The tree for so many nodes besides the starter's, and colonies; `infinity` for one on each colony
+node.
 """.
 -spec shape(variant(), Nodes :: pos_integer(), P :: pos_integer(),
             Colonies :: pos_integer() | infinity) -> shape().
 shape(tl, Nodes, _, Colonies) ->
-    %% A number is less than an atom.
+    %% `infinity`, an atom, is greater than any number.
     Used = min(Nodes, Colonies),
     #{levels => 0, used => Used, colony_nodes => Used};
 shape(_, Nodes, P, Colonies) ->

@@ -4,18 +4,18 @@
 The processes that one process of a distributed ant colony has started and replaces when they die:
 those of a supervisor, the supervisors of a master or submaster, the master of the starter.
 
-A dead process is started again on its node. Its death is known by a monitor, the time until it is
-`up` again is counted by `m:sderl_aco_tally`: from the moment its death is known here to the moment
-that it is known here to serve. One whose boss dies meanwhile is not counted, as the next boss
-starts it: how long it took from each kill until somebody had the role again, in all cases, is in
-the log of `m:sderl_chaos`. Where a node is gone, or what dies was not killed but failed again and
-again, that is `failed`, and without recovery every death is.
+A dead process is started again on its node. Its death is known by a monitor. `m:sderl_aco_tally`
+counts the time from when its death is known here to when its successor is known here to serve
+(`up`). A process whose boss dies meanwhile is not counted, as the next boss starts it; the log of
+`m:sderl_chaos` has the time from each kill until another process had the role, in all cases. The
+loss of a node is a failure of the run, and so is a process that again and again ends without being
+killed; without recovery every death is.
 """.
 
 -export([new/3, start/2, handle/2, adopt/2, tell/2, set/3, all_up/1]).
 -export_type([wards/0, spec/0, failure/0]).
 
--doc "`args` are what the process is told besides what all are.".
+-doc "`args`: what this process is started with in addition to `t:sderl_aco_life:start/0`.".
 -type spec() :: #{module := module(), node := node(), group := term(), args := map()}.
 -doc "Why a run cannot go on.".
 -type failure() :: {node_down, node()} | {died, sderl_aco_tree:key(), node(), Reason :: term()}.
@@ -39,13 +39,13 @@ again, that is `failed`, and without recovery every death is.
 %% Deaths other than by a kill.
 -define(FAILURES_MAX, 10).
 
--doc "Nobody is started yet. `Parent` is whom they answer to.".
+-doc "Nothing is started yet. The processes answer to `Parent`.".
 -spec new(sderl_aco_life:conf(), Parent :: pid(), [{sderl_aco_tree:key(), spec()}]) -> wards().
 new(Conf, Parent, Specs) ->
     #wards{conf = Conf, parent = Parent,
            all = #{Key => #ward{spec = Spec} || {Key, Spec} <- Specs}}.
 
--doc "Starts them; one who is there in the place of a dead one looks who lives first.".
+-doc "Starts them; a process that replaces a dead one (`again`) first takes those that still live.".
 -spec start(sderl_aco_life:mode(), wards()) -> wards().
 start(first, #wards{all = All} = W) ->
     lists:foldl(fun(Key, Acc) -> spawn_ward(Key, first, Acc) end, W, lists:sort(maps:keys(All)));
@@ -80,7 +80,7 @@ take(Key, Pid, #wards{all = All, parent = Parent} = W) ->
 scope(#{naming := s_group}, Group) -> {s_group, Group};
 scope(#{naming := Naming}, _) -> Naming.
 
--doc "A message, when it is about one of them.".
+-doc "Handles a message, if it is about one of them.".
 -spec handle(Message :: term(), wards()) -> {none | {failed, failure()}, wards()} | unknown.
 handle({up, Key, Pid}, #wards{all = All, conf = #{run := Run}} = W) ->
     case All of
@@ -115,19 +115,19 @@ handle({'DOWN', Monitor, process, Pid, Reason},
 handle(_, _) ->
     unknown.
 
--doc "They have a new parent, and are told so.".
+-doc "Tells them their new parent.".
 -spec adopt(Parent :: pid(), wards()) -> wards().
 adopt(Parent, W) ->
     ok = tell({adopt, self(), Parent}, W),
     W#wards{parent = Parent}.
 
--doc "A message for each of them.".
+-doc "Sends a message to each of them.".
 -spec tell(term(), wards()) -> ok.
 tell(Message, #wards{all = All}) ->
     lists:foreach(fun(Pid) -> Pid ! Message end,
                   [Pid || _ := #ward{pid = Pid} <- All, is_pid(Pid)]).
 
--doc "The state that the successor of a process gets.".
+-doc "Sets the arguments that the successor of a process gets.".
 -spec set(sderl_aco_tree:key(), Args :: map(), wards()) -> wards().
 set(Key, Args, #wards{all = All} = W) ->
     #{Key := #ward{spec = Spec} = Ward} = All,

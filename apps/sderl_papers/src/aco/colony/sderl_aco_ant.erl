@@ -17,10 +17,10 @@ with probabilities in proportion to the values.
 
 ## How the greatest is found
 
-Published, and in `m:sderl_aco_plain`, is to compute all values. Here it is enough to know the job
-of the greatest h (`m:sderl_aco_candidates`), as all jobs without an entry in the row of pheromone
-have the same t, and to look at the entries, those of much pheromone first, until not even the
-greatest h would make one better. Only for a draw are all values computed.
+The published program, and `m:sderl_aco_plain`, compute all values. Here it is enough to know the
+job of the greatest h (`m:sderl_aco_candidates`), as all jobs without an entry in the row of
+pheromone have the same t, and to look at the entries, those with the most pheromone first, until
+not even the greatest h would make one better. All values are computed only for a draw.
 """.
 
 -export([new/2, schedule/3]).
@@ -32,7 +32,7 @@ greatest h would make one better. Only for a draw are all values computed.
     Total :: pos_integer(), Q0 :: number()
 }.
 
--doc "For ants with these options.".
+-doc "The rules for ants with these options.".
 -spec new(sderl_aco_instance:instance(), sderl_aco_options:options()) -> rules().
 new(#{p := P} = Instance, #{heuristic := Heuristic, beta := Beta, q0 := Q0}) ->
     All = sderl_aco_candidates:jobs(Instance, Heuristic),
@@ -47,7 +47,7 @@ schedule({Jobs, All, Candidates, Total, Q0}, Pheromone, Random) ->
     Fixed = {Jobs, sderl_aco_pheromone:least(Pheromone), Q0},
     positions(Rows, 0, {Total, tuple_size(Jobs)}, All, Candidates, 0, 0, [], Random, Fixed).
 
-%% `Taken` has the bits of the jobs that have a position, `All` those that had none at the last
+%% `Taken` has the bits of the jobs that have a position, `All` the jobs that had none at the last
 %% draw.
 positions([], _, _, _, _, _, Cost, Schedule, Random, _) ->
     {Cost, Schedule, Random};

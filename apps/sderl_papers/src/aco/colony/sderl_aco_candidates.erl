@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_candidates).
 -moduledoc """
-The job of the greatest heuristic value among those that are left, without looking at each; of
-several the one with the least number.
+Finds the job of the greatest heuristic value among those that are left, without looking at all;
+of several the one with the least number.
 
 - `edd`: the jobs by due date.
-- `mdd`: the value of a job that would be late is its duration's rank, that of one that would not
-  its due date's. So there are the jobs by due date, and a heap, by duration, of those that were
-  found to be late when they came first; once late, they stay late. A job that is late and not first
-  by due date yet is not the greatest: its modified due date is after its due date, which is not
-  before that of the first.
+- `mdd`: jobs that would be late rank by their durations, all others by their due dates. So there
+  are the jobs by due date, and a heap, by duration, of those that were found to be late when they
+  came first; once late, they stay late. A late job that has not come first by due date yet is not
+  the greatest: its modified due date is after its due date, which is not before that of the first.
 - `au`: the jobs by w/p; a value is w/p or less, which ends the search.
 
 Jobs that are taken are dropped when they come first (`edd`, `mdd`), or at once (`au`).
@@ -31,7 +30,7 @@ Number, bit (`1 bsl (J - 1)`), duration, weight, due date, logarithm of w/p (0.0
     {edd, Beta :: float(), [job()]} | {mdd, Beta :: float(), [job()], Late :: heap()}
     | {au, Beta :: float(), [job()]}.
 
-%% Of a weight of 0.
+%% For a weight of 0.
 -define(LOG_OF_NOTHING, -300.0).
 
 -doc "The jobs of an instance, by number.".
@@ -47,7 +46,7 @@ urgency(au, 0, _) -> ?LOG_OF_NOTHING;
 urgency(au, W, P) -> math:log(W / P);
 urgency(_, _, _) -> 0.0.
 
--doc "All of them.".
+-doc "All jobs as candidates.".
 -spec new([job()], sderl_aco_options:heuristic(), Beta :: number()) -> candidates().
 new(All, edd, Beta) -> {edd, float(Beta), by_due(All)};
 new(All, mdd, Beta) -> {mdd, float(Beta), by_due(All), none};
@@ -143,7 +142,7 @@ values([{J, _, _, _, _, _} = Job | All], [{J, _, Powered, _} | Entries], T, Doub
        Candidates, Sum, Values) ->
     Value = Powered * value(Job, T, Double, Candidates),
     values(All, Entries, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
-%% Published defaults: no other call, and floats that stay in registers.
+%% For the published defaults: no call, and floats that stay in registers.
 values([{_, _, P, _, D, _} = Job | All], Entries, T, Double, Taken, Least,
        {mdd, 2.0, _, _} = Candidates, Sum, Values)
   when is_float(Least), is_float(Sum) ->
@@ -156,7 +155,7 @@ values([Job | All], Entries, T, Double, Taken, Least, Candidates, Sum, Values) -
 values([], _, _, _, _, _, _, Sum, Values) ->
     {Sum, Values}.
 
--doc "Without a job that is not left any more.".
+-doc "The candidates without a job that has been taken.".
 -spec taken(sderl_aco_instance:job(), candidates()) -> candidates().
 taken(J, {au, Beta, Jobs}) -> {au, Beta, lists:keydelete(J, 1, Jobs)};
 taken(_, Candidates) -> Candidates.

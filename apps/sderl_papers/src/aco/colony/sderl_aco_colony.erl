@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_colony).
 -moduledoc """
-An ant colony: pheromone, its ants' numbers, and the best schedule that they have found.
+An ant colony: its pheromone, its random numbers, and the best schedule that its ants have found.
 
 An iteration: all ants build a schedule (`m:sderl_aco_ant`); the best of them goes through the local
 search (`m:sderl_aco_search`); pheromone evaporates, and the best schedule so far leaves rho / cost
@@ -38,7 +38,7 @@ new(#{n := N} = Instance, #{alpha := Alpha, rng := Rng, search := Search} = Opti
     }.
 
 -doc """
-So many iterations. The result is the best schedule that the colony has found since its beginning.
+Runs iterations. The result is the best schedule that the colony has found since its beginning.
 """.
 -spec run(colony(), Iterations :: pos_integer()) -> {solution(), colony()}.
 run(#{best := Best} = Colony, 0) ->
@@ -62,7 +62,8 @@ better({Cost, _} = Solution, {Best, _}) when Cost < Best -> Solution;
 better(_, Best) -> Best.
 
 -doc """
-Pheromone evaporates, and somebody else's best is left at its places. The colony's own best stays.
+Pheromone evaporates, and another colony's best schedule gets pheromone at its places. The colony's
+own best stays.
 """.
 -spec update(colony(), solution()) -> colony().
 update(#{options := #{rho := Rho, evaporate := Evaporate}, pheromone := Pheromone0} = Colony,

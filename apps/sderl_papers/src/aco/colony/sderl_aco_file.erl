@@ -12,7 +12,7 @@ Files with instances, in the published formats: whole numbers with white space b
 An error is `{bad_file, File, Line, Text}`, with the expected and the found text.
 """.
 
--export([parse/3, name/1]).
+-export([parse/3]).
 -export([words/1, whole/2, shown/1, bad/4]).
 -export_type([reason/0]).
 
@@ -22,7 +22,7 @@ An error is `{bad_file, File, Line, Text}`, with the expected and the found text
     | {cannot_read, file:filename(),
        file:posix() | badarg | terminated | system_limit | too_large | not_regular | no_instances}.
 
-%% The limits of numbers that are no mistake: sums of their products stay within the range of a
+%% Longer numbers are taken for mistakes. Sums of products of shorter ones are in the range of a
 %% float.
 -define(MOST_DIGITS, 12).
 
@@ -47,8 +47,7 @@ size_of_name(Name) ->
         nomatch -> undefined
     end.
 
--doc "The name of what is in a file: that of the file, without `.txt`.".
--spec name(file:filename()) -> binary().
+%% The name of a file without `.txt`.
 name(File) ->
     Name = unicode:characters_to_binary(filename:basename(File, ".txt")),
     true = is_binary(Name),
@@ -63,7 +62,7 @@ words(Content) ->
         Word <- binary:split(Text, [<<" ">>, <<"\t">>, <<"\r">>], [global, trim_all])
     ].
 
--doc "The whole number, 0 or more, that a word is.".
+-doc "A word as a whole number, 0 or more.".
 -spec whole(binary(), Most :: pos_integer()) -> {ok, non_neg_integer()} | error.
 whole(Word, MostDigits) when byte_size(Word) =< MostDigits ->
     case lists:all(fun(Digit) -> Digit >= $0 andalso Digit =< $9 end, binary_to_list(Word)) of
@@ -73,7 +72,7 @@ whole(Word, MostDigits) when byte_size(Word) =< MostDigits ->
 whole(_, _) ->
     error.
 
--doc "What is wrong, where.".
+-doc "An error about a line of a file.".
 -spec bad(file:filename(), Line :: pos_integer(), Format :: string(), [term()]) ->
     {error, reason()}.
 bad(File, Line, Format, Args) -> {error, {bad_file, File, Line, io_lib:format(Format, Args)}}.

@@ -18,7 +18,7 @@ Durations, weights and due dates are tuples of `n` integers: those of job j are 
     #{name := binary(), n := pos_integer(), p := tuple(), w := tuple(), d := tuple()}.
 -type job() :: pos_integer().
 
-%% The most that a file with instances may have.
+%% The largest size of a file with instances.
 -define(MOST_BYTES, 64_000_000).
 
 -doc "The one instance of a file, see `m:sderl_aco_file`.".
@@ -41,9 +41,9 @@ read(File) ->
 read_all(Path) -> read_all(Path, #{}).
 
 -doc """
-The instances of a file, or of all files of a folder and the folders in it, by name, with their
-best-known costs where there are lists of these (`m:sderl_aco_known`) in the folder, in those in it
-or, where it has none, in that above.
+The instances of a file, or of all files of a folder and its subfolders, by name, with their
+best-known costs where there are lists of these (`m:sderl_aco_known`): in the folder, in its
+subfolders, or, if there are none, in the folder above.
 
 `n`: the number of jobs, for files that begin without it and whose names do not tell. Files whose
 names begin with a dot or `README`, or end in `.md` or `.html`, are left out. Of instances that have
@@ -107,7 +107,7 @@ lists(Dir) ->
      || File <- filelib:wildcard(filename:join(escaped(Dir), "*.txt")),
         sderl_aco_known:is_list(File)].
 
-%% A name is no pattern.
+%% The name of a folder is not a pattern.
 escaped(Dir) ->
     lists:flatmap(fun(C) ->
         case lists:member(C, "*?[]{}\\") of true -> [$\\, C]; false -> [C] end

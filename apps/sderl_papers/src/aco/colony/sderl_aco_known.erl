@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_known).
 -moduledoc """
-Lists of best-known costs, in the published formats. The name of the file tells which.
+Lists of best-known costs, in the published formats. The name of the file tells the format.
 
 | | |
 |---|---|
-| `best_known.txt` | `NAME COST` a line; lines that begin with `#` are none |
+| `best_known.txt` | `NAME COST` on each line; lines that begin with `#` are comments |
 | `wtopt40.txt`, `wtbest100b.txt` | a cost a line, of `wt40.001`, `wt40.002` and so on |
 | `optimal_results.txt`, `optimal_results_prime.txt` | some lines of heading; `NAME COST` a line; a line of dashes, and what comes after it is text |
 

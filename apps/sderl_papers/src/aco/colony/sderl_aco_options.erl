@@ -39,7 +39,7 @@ Total Weighted Tardiness Problem* (2000).
     tau0 => float()
 }.
 
--doc "The published ones.".
+-doc "The published values.".
 -spec defaults() -> options().
 defaults() ->
     #{
@@ -54,7 +54,7 @@ defaults() ->
         rng => random
     }.
 
--doc "Those among the parameters of a run (`m:sderl_aco`).".
+-doc "The options among the parameters of a run (`m:sderl_aco`).".
 -spec of_run(#{atom() => term()}) -> options().
 of_run(Params) -> maps:merge(defaults(), maps:with([tau0 | maps:keys(defaults())], Params)).
 

@@ -3,12 +3,12 @@
 -moduledoc """
 Pheromone: how good it was so far to have job j at position i.
 
-Published is a matrix, of which each evaporation multiplies all n x n values. Here a row has the
-values of those jobs only that a schedule ever left something for: all others are the same, and a
-value stands for itself times a common scale, which alone changes when pheromone evaporates. An
-ant's decisions do not depend on the scale.
+The published program has a matrix, and each evaporation multiplies all n x n values. Here a row has
+values only for the jobs that ever got pheromone there; all other jobs have the same value. All
+values are to be multiplied by a common scale, and evaporation changes the scale alone. An ant's
+decisions do not depend on the scale.
 
-Values below 1e-250 of the greatest stay there: published ones become 0.0 after some thousand
+Values do not fall below 1e-250; in the published program they become 0.0 after some thousand
 iterations.
 """.
 
@@ -31,7 +31,7 @@ iterations.
 -spec new(N :: pos_integer(), Tau0 :: float(), Alpha :: number()) -> pheromone().
 new(N, Tau0, Alpha) -> {float(Alpha), Tau0, 1.0, lists:duplicate(N, {[], []})}.
 
--doc "All lose the part `Rho`.".
+-doc "All values lose the part `Rho`.".
 -spec evaporate(Rho :: number(), pheromone()) -> pheromone().
 evaporate(Rho, {Alpha, Least, Scale0, Rows}) ->
     case Scale0 * (1 - Rho) of
@@ -52,7 +52,7 @@ scaled({J, Bit, _, Value}, Scale, Alpha) ->
 powered(Value, 1.0) -> Value;
 powered(Value, Alpha) -> math:pow(Value, Alpha).
 
--doc "So much more for each job of a schedule at its position.".
+-doc "Adds `Amount` for each job of a schedule at its position.".
 -spec deposit(Amount :: float(), [sderl_aco_instance:job()], pheromone()) -> pheromone().
 deposit(Amount, Jobs, {Alpha, Least, Scale, Rows}) ->
     More = Amount / Scale,
@@ -82,7 +82,7 @@ by_job({J, _, _, _} = Entry, [{K, _, _, _} = First | Entries]) when K < J ->
 by_job({J, _, _, _} = Entry, [{J, _, _, _} | Entries]) -> [Entry | Entries];
 by_job(Entry, Entries) -> [Entry | Entries].
 
--doc "The rows, of the first position first.".
+-doc "The rows, in the order of the positions.".
 -spec rows(pheromone()) -> [row()].
 rows({_, _, _, Rows}) -> Rows.
 

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_plain).
 -moduledoc """
-An ant colony, written down as the algorithm reads: lists of jobs, the rule for every job at every
-position, every schedule's cost from its beginning. The reference for `m:sderl_aco_colony`: tests
-compare its results with it, and the benchmark its speed.
+An ant colony, written down as the algorithm reads: lists of jobs, the rule applied to every job at
+every position, every schedule's cost computed from its beginning. The reference for
+`m:sderl_aco_colony`: tests compare its results with it, and the benchmark its speed.
 """.
 
 -export([new/3, run/2, update/2]).

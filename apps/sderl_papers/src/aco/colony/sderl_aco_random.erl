@@ -12,12 +12,12 @@ and again, from the beginning for each schedule, so that results are known witho
 
 -define(FIRST, 0.09).
 
--doc "The same seed gives the same numbers; `cyclic` ones have none.".
+-doc "The same seed gives the same numbers; `cyclic` ones need no seed.".
 -spec new(random | cyclic, Seed :: term()) -> random().
 new(cyclic, _) -> {cyclic, ?FIRST};
 new(random, Seed) -> rand:seed_s(exsss, erlang:phash2(Seed, 1 bsl 32)).
 
--doc "For the next schedule.".
+-doc "The numbers for the next schedule.".
 -spec restart(random()) -> random().
 restart({cyclic, _}) -> {cyclic, ?FIRST};
 restart(Random) -> Random.

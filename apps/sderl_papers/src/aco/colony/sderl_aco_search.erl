@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_search).
 -moduledoc """
-Local search from a schedule: moves that make it cheaper, until none does.
+Local search from a schedule: applies moves that make it cheaper, until no move does.
 
 | | a round |
 |---|---|
-| `o1` | of all pairs of jobs the one to interchange that saves most |
-| `o2` | of all jobs and positions *before* theirs the one insertion that saves most |
-| `o12`, `o21` | both, one after the other |
-| `full` | not published: of all jobs and positions, before theirs or after, the one insertion that saves most; then an interchange |
+| `o1` | the interchange of two jobs that saves most |
+| `o2` | the insertion of a job at a position *before* its own that saves most |
+| `o12`, `o21` | both, in this order |
+| `full` | not published: the insertion of a job at any other position that saves most, then an interchange |
 | `none` | |
 
 The search ends after a round that saves nothing.
@@ -16,11 +16,11 @@ The search ends after a round that saves nothing.
 A schedule's cost after a move is not computed from its beginning. An interchange of jobs shifts
 those between by the difference of the two durations: the late ones among them cost at least so much
 more, or save at most so much, which is known from sums over prefixes of the schedule. Only pairs
-that could still be better than the best so far are computed, and only until they cannot. An
-insertion is one exchange of neighbours more than that into the next position.
+that could still be better than the best so far are computed, and only as long as they can be. An
+insertion one position further on is the same insertion and one more exchange of neighbours.
 
-Starting points and what came of them are remembered, as a colony comes to send the same ones again
-and again.
+Starting points and their results are remembered, as a colony comes to search from the same ones
+again and again.
 """.
 
 -export([new/2, improve/2]).
@@ -30,8 +30,8 @@ and again.
 -opaque search() :: {[move()], Jobs :: tuple(),
                      Known :: #{[sderl_aco_instance:job()] => sderl_aco_colony:solution()}}.
 
-%% A job at its position: number, duration, weight, due date, completion, cost, and up to it in all:
-%% weight of those not early, cost.
+%% A job at its position: number, duration, weight, due date, completion, cost; and the sums up to
+%% this position: weight of the jobs that are not early, cost.
 -type place() :: {
     sderl_aco_instance:job(),
     P :: pos_integer(),
@@ -47,7 +47,7 @@ and again.
 
 -define(REMEMBERED, 200).
 
--doc "For schedules of this instance.".
+-doc "A search among schedules of this instance.".
 -spec new(sderl_aco_instance:instance(), sderl_aco_options:search()) -> search().
 new(#{n := N, p := P, w := W, d := D}, Search) ->
     {moves(Search),
@@ -121,8 +121,8 @@ places([J | Order], Jobs, T, LateWeight0, Costs0) ->
 places([], _, _, _, _) ->
     [].
 
-%% Interchanges. For each place, B, all places before it, A; the first of those that save most.
-%% `Late` and `Costs` are the sums up to the place before B.
+%% Interchanges of each place B with all places A before it; of several that save most the first is
+%% taken. `Late` and `Costs` are the sums up to the place before B.
 
 -spec swap([place()], [place()], pos_integer(), non_neg_integer(), non_neg_integer(), found()) ->
     found().
@@ -155,7 +155,7 @@ pairs([{_, P, W, D, C, Cost, LateA, CostsA} | Later], A, B,
             end
     end.
 
-%% Jobs that are later cost more, never less: there is an end.
+%% Jobs that become later never cost less, so the sum may be given up early.
 between(_, 0, _, _, Change) -> Change;
 between(_, _, Shift, Least, Change) when Shift > 0, Change >= Least -> Change;
 between(_, _, 0, _, Change) -> Change;
@@ -166,8 +166,8 @@ between([{_, _, W, D, C, Cost, _, _} | Later], Count, Shift, Least, Change) ->
         true -> between(Later, Count - 1, Shift, Least, Change - Cost)
     end.
 
-%% Insertions. A job goes forward place by place; the first place of those that save most. A job
-%% that costs nothing saves nothing.
+%% Insertions. A job is moved forward place by place; of several places that save most the first is
+%% taken. Moving a job that costs nothing saves nothing.
 
 -spec insert([place()], [place()], pos_integer(), found()) -> found().
 insert([{_, _, _, _, _, 0, _, _} = Place | Later], Before, From, Best) ->
@@ -205,7 +205,7 @@ insert_later([{_, P, W, D, C, Cost, _, Upto} | Later], From, Costs, Best) ->
 insert_later([], _, _, Best) ->
     Best.
 
-%% `Left` is all that those after this place can save.
+%% `Left`: what the jobs after this place can still save at most.
 later([{_, PB, WB, DB, CB, CostB, _, _} | Later], To, P, W, D, C, Change0, Left0, From,
       {Least, _, _} = Best) ->
     End = C + PB,

@@ -27,7 +27,7 @@ called on; the result is the same however many cores there are.
     ants := pos_integer()
 }.
 
--doc "All rounds. The time is from the first ant to the last. Where a colony dies, this exits.".
+-doc "Runs all rounds. The time is from the first ant to the last. Exits where a colony dies.".
 -spec run(conf()) -> outcome().
 run(#{colonies := Count, global_iterations := Rounds, local_iterations := Iterations,
       options := #{ants := Ants}} = Conf) ->
@@ -68,7 +68,7 @@ rounds(0, _, _, Best, Costs, _) ->
 rounds(Left, Iterations, Colonies, Best0, Costs, Progress) ->
     ok = lists:foreach(fun({{Colony, _}, _}) -> Colony ! {run, Iterations, Best0} end, Colonies),
     Found = [{Cost, Index, Jobs} || {Colony, Index} <- Colonies, {Cost, Jobs} <- [answer(Colony)]],
-    %% An older one that is as good stays: its owner need not be told.
+    %% Of two equally good ones the older stays: its colony need not be told.
     {Cost, _, _} = Best = lists:foldl(fun better/2, Best0, Found),
     ok = counters:add(Progress, 1, 1),
     rounds(Left - 1, Iterations, Colonies, Best, [Cost | Costs], Progress).
