@@ -2,17 +2,18 @@
 -module(sderl_im).
 -moduledoc """
 An instant messenger: clients log in, begin conversations with one another, send messages, and
-finish. Routers take what clients ask for, servers have the databases, client monitors and sessions;
+finish. Routers take the requests of clients; servers have the databases, client monitors and
+sessions;
 each database has a replica on another server of the same router, if there is one.
-`m:sderl_im_layout` says what is where, `m:sderl_im_sup` who supervises whom, `m:sderl_im_db` how
-databases recover, `docs/reliable-applications.md` all of it in order.
+`m:sderl_im_layout` describes the places of the processes, `m:sderl_im_sup` the supervisors,
+`m:sderl_im_db` how databases recover; the guide is `docs/reliable-applications.md`.
 
 | mode | |
 |---|---|
 | `rd` | reliable: a full mesh of all nodes, names in `m:global` |
 | `rsd` | reliable and scalable: s_groups, names in them, the library's routes between them |
 
-Both are the same program but for the groups. Traffic is as published (`m:sderl_im_traffic`), with
+Both are the same program, but for the groups. Traffic is as published (`m:sderl_im_traffic`), with
 all waits divided by `speed`.
 
 ## Metrics
@@ -76,7 +77,7 @@ meanwhile, `m:sderl_bench_watch`. Missing keys have the values of `defaults/0`.
 -doc "See the table above.".
 -type metrics() :: #{atom() => term()}.
 
-%% Of conversations that should not have ended.
+%% How many of the conversations that should not have ended are shown.
 -define(SHOWN, 10).
 
 -doc "The modes.".
@@ -140,8 +141,8 @@ ramp_s(#{clients := Clients, client_nodes := Nodes, speed := Speed}) ->
     ceil(Clients / Nodes) div 2 * sderl_im_traffic:stagger_ms() / 1000 / Speed.
 
 -doc """
-How many servers are the only one of their router: both copies of their databases are on them, and
-lost with their node.
+How many servers are the only one of their router: both copies of their databases are on the same
+node, and are lost with it.
 """.
 -spec alone(#{servers := pos_integer(), routers := pos_integer(), atom() => term()}) ->
     non_neg_integer().
@@ -195,8 +196,8 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
 watched(#{watched := #{} = Seen}) -> #{watched => Seen};
 watched(_) -> #{}.
 
-%% Orders to kill that nobody answered may have been carried out, and be in no log: sessions that
-%% they may have killed.
+%% How many sessions may have been killed by orders without an answer: they may have been carried
+%% out, and are in no log.
 unanswered(#{kills_skipped := Skipped}, #{chaos := #{} = Chaos}) ->
     case lists:keymember(session, 1, sderl_im_find:classes(maps:get(classes, Chaos, all))) of
         true -> maps:get(unanswered, Skipped, 0);

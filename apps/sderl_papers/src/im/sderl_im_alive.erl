@@ -6,12 +6,12 @@ Asks the processes on a server for their own rows when both copies of a database
 
 -export([rows/1]).
 
-%% One that waits for the database itself answers when it has stopped waiting.
+%% A process that is waiting for the database cannot answer before it has stopped waiting.
 -define(ANSWER_MS, 500).
 
 -doc """
-Asks all processes below that supervisor of this node for their rows; who has none, or does not
-answer in time, is left out.
+Asks all processes below that supervisor of this node for their rows; those that have none, or do
+not answer in time, are left out.
 """.
 -spec rows(monitors | sessions) -> [sderl_im_db:row()].
 rows(Part) ->

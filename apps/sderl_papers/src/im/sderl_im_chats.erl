@@ -13,13 +13,13 @@ conversation is over.
 -export([add/3, remove/3, watched/1, lost/2, alive/0]).
 -export_type([row/0, session/0]).
 
--doc "Names a conversation: who asked for it, of whom, and something unique.".
+-doc "Names a conversation: the client that asked for it, the other client, and a unique term.".
 -type session() :: {A :: term(), B :: term(), Unique :: term()}.
 
 -doc "A conversation, its session, its clients.".
 -type row() :: {session(), pid(), A :: term(), APid :: pid(), B :: term(), BPid :: pid()}.
 
-%% For a database to be back.
+%% How long a database may be missing.
 -define(ASK_MS, 5000).
 
 -doc "Adds a conversation on server K, unless there is one of that name.".
@@ -27,7 +27,7 @@ conversation is over.
     {ok, ok | {exists, row()}} | {error, term()}.
 add(Conf, K, Row) -> main(Conf, K, {add, Row}).
 
--doc "Removes it, if it is that of the calling session.".
+-doc "Removes a conversation, if it is that of the calling session.".
 -spec remove(sderl_im_layout:conf(), K :: pos_integer(), session()) ->
     {ok, {ok, row()} | none} | {error, term()}.
 remove(Conf, K, Session) -> main(Conf, K, {remove, Session, self()}).

@@ -1,14 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_client).
 -moduledoc """
-A client: somebody who is logged in and talks. It runs on a client node, beside
-`m:sderl_im_routers`.
+A client of the messenger. It runs on a client node, beside `m:sderl_im_routers`.
 
-It repeats each request until there is an answer, each time by another router, and gives up after so
-many times. A message that is not acknowledged is sent again to the session; the receiver knows it
-by its number, so that it is taken once. So what dies on the way costs time and no message, but for
-the session itself: when that dies the client is told, or notices it, and the conversation is
-*lost*, with the messages that were not acknowledged.
+It repeats each request until there is an answer, each time by another router, and gives up after
+`tries` times. A message that is not acknowledged is sent again to the session; the receiver knows
+it by its number, so that it is taken once. So the death of a process on the way costs time and no
+message, except that of the session itself: then the client is told, or notices it, and the
+conversation is *lost*, with the messages that were not acknowledged.
 """.
 
 -behaviour(gen_server).
@@ -18,7 +17,7 @@ the session itself: when that dies the client is told, or notices it, and the co
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([state/0]).
 
--doc "Of a conversation.".
+-doc "The state of a conversation.".
 -type state() :: open | over | lost.
 
 -record(chat, {
@@ -65,8 +64,8 @@ logout(Client) -> gen_server:call(Client, logout, infinity).
 chat(Client, Other) -> gen_server:call(Client, {chat, Other}, infinity).
 
 -doc """
-Sends a message, whose number is the result; that it was delivered is counted, and seen by
-`settle/2`.
+Sends a message, and gives its number. `settle/2` waits until it is delivered, which is also
+counted.
 """.
 -spec message(pid(), sderl_im_chats:session(), Text :: binary()) ->
     {ok, pos_integer()} | {error, over | lost | unknown}.
@@ -84,7 +83,7 @@ settle(Client, Session) -> gen_server:call(Client, {settle, Session}, infinity).
 -spec finish(pid(), sderl_im_chats:session()) -> ok | {error, over | lost | unknown | timeout}.
 finish(Client, Session) -> gen_server:call(Client, {finish, Session}, infinity).
 
--doc "Forgets a conversation: how it was, and how many messages were not acknowledged.".
+-doc "Forgets a conversation; gives its state, and how many messages were not acknowledged.".
 -spec drop(pid(), sderl_im_chats:session()) ->
     {state(), Unacknowledged :: non_neg_integer()} | unknown.
 drop(Client, Session) -> gen_server:call(Client, {drop, Session}, infinity).
@@ -110,7 +109,7 @@ init({Conf, Name, Tally}) ->
 handle_call(login, From, #c{name = Name} = C) ->
     Ref = make_ref(),
     {noreply, request(Ref, From, {login, Name, self(), Ref}, 1, C)};
-%% Its monitor ends its conversations as well, if it knows of them: a new one may not yet.
+%% The client monitor ends the conversations as well, but a new one may not know them yet.
 handle_call(logout, From, #c{name = Name, conf = Conf} = C0) ->
     Open = maps:to_list(open(C0)),
     lists:foreach(fun({_, Pid}) -> sderl_im_net:to(Conf, Pid, {finish, self(), none}) end, Open),
@@ -119,7 +118,7 @@ handle_call(logout, From, #c{name = Name, conf = Conf} = C0) ->
     {noreply, request(Ref, From, {logout, Name, self(), Ref, self()}, 1, C)};
 handle_call({chat, Other}, From, #c{name = Name} = C) ->
     Ref = make_ref(),
-    %% A repeated request asks for the same one.
+    %% A repeated request asks for the same conversation.
     {noreply, request(Ref, From, {chat, {Name, Other, {node(), Ref}}, self(), Ref}, 1, C)};
 handle_call({message, Session, Text}, _, #c{chats = Chats, tally = Tally} = C) ->
     case Chats of
@@ -220,7 +219,7 @@ transmit(Session, Seq, {_, Text, Try} = Sent,
          #chat{pid = Pid, side = Side, waiting = Waiting} = Chat,
          #c{conf = Conf, chats = Chats} = C) ->
     case sderl_im_net:backoff(Conf, Try) of
-        %% Nobody said so, but there is no session any more.
+        %% The client was not told so, but the session does not exist any more.
         over ->
             ended(Session, lost, C);
         Ms ->
@@ -299,8 +298,8 @@ handle_info({session_lost, Session, Pid}, #c{chats = Chats} = C) ->
         #{Session := #chat{pid = Pid}} -> {noreply, ended(Session, lost, C)};
         #{} -> {noreply, C}
     end;
-%% The one before died. Or nobody knows of it: the database that made it died before it had told its
-%% replica.
+%% The monitor before has died. Or it lives and is unknown, because the database that started it
+%% died before it had told its replica.
 handle_info({monitor, Pid}, #c{conf = Conf, monitor = Before} = C) ->
     ok = sderl_im_net:to(Conf, Pid, {chats, open(C)}),
     _ = is_pid(Before) andalso Before =/= Pid andalso sderl_im_net:to(Conf, Before, replaced),

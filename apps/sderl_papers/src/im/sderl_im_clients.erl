@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_clients).
 -moduledoc """
-The client database: who is logged in, and as which process on which client monitor:
+The client database: the clients that are logged in, with their processes and client monitors:
 `{Client, ClientPid, MonitorPid}`.
 
 A client monitor that died is replaced by a new one.
@@ -15,11 +15,11 @@ A client monitor that died is replaced by a new one.
 -doc "A client, its process, its monitor.".
 -type row() :: {Client :: term(), pid(), pid()}.
 
-%% For a database to be back.
+%% How long a database may be missing.
 -define(ASK_MS, 5000).
 -define(ONE_MS, 1000).
 
--doc "Asks either copy; what that one does not have, main.".
+-doc "Asks either copy, and main where that one does not have the client.".
 -spec find(sderl_im_layout:conf(), Client :: term()) -> {ok, row()} | none | {error, term()}.
 find(Conf, Client) ->
     Copy = case rand:uniform(2) of 1 -> main; 2 -> replica end,
@@ -27,7 +27,7 @@ find(Conf, Client) ->
     case sderl_im_net:call(Conf, Role, {find, Client}, ?ONE_MS) of
         {ok, {ok, Row}} ->
             {ok, Row};
-        %% It has no table, or is not there.
+        %% That copy has no such client or no table, or is not there.
         _ ->
             case main(Conf, Client, {find, Client}, ?ASK_MS) of
                 {ok, Found} -> Found;
@@ -35,11 +35,11 @@ find(Conf, Client) ->
             end
     end.
 
--doc "Adds a client, as long as nobody of that name is logged in.".
+-doc "Adds a client, unless one of that name is logged in.".
 -spec add(sderl_im_layout:conf(), row()) -> {ok, ok | {exists, row()}} | {error, term()}.
 add(Conf, Row) -> main(Conf, element(1, Row), {add, Row}, ?ASK_MS).
 
--doc "Removes a client, if it is this process, and says what was there.".
+-doc "Removes a client, if it has this process, and gives its row.".
 -spec remove(sderl_im_layout:conf(), Client :: term(), pid()) ->
     {ok, {ok, row()} | none} | {error, term()}.
 remove(Conf, Client, Pid) -> main(Conf, Client, {remove, Client, Pid}, ?ASK_MS).

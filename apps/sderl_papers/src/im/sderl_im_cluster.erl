@@ -3,8 +3,8 @@
 -moduledoc """
 The nodes of a messenger, and one run on them.
 
-The program at hand is no node of them: what it does goes over the fleet's control channel and adds
-no link.
+The controlling program is none of these nodes, and works over the fleet's control channel, so it
+adds no link.
 """.
 
 -export([plan/2, start/2, stop/2, on/3, conf/2]).
@@ -30,15 +30,15 @@ no link.
 }.
 
 -doc """
-`results` of each client node; `usage` in the measured time; `kills` of chaos; `missing`: names that
-were not there when chaos had ended, and nodes that did not answer; what was left after the end,
-`undefined` where a node did not say.
+`results` of each client node; `usage` in the measured time; the `kills`; `missing`: names that were
+not there after the kills, and nodes that did not answer; `clients_left` and so on: what was left
+after the end, `undefined` where a node did not answer.
 """.
 -type outcome() :: #{
     results := [sderl_im_traffic:result()],
     usage := sderl_bench_meter:usage(),
     watched => sderl_bench_watch:seen(),
-    kills := [map()],
+    kills := [sderl_chaos:kill()],
     kills_skipped := #{atom() => non_neg_integer()},
     kill_problems := [binary()],
     began_us := integer(),
@@ -52,12 +52,12 @@ were not there when chaos had ended, and nodes that did not answer; what was lef
 -define(CALL_MS, 120_000).
 -define(READY_MS, 60_000).
 -define(LONG_MS, 600_000).
-%% From the word to begin until all have it.
+%% From the call that starts the traffic until all client nodes have got it.
 -define(LEAD_MS, 500).
-%% The thing that was killed last may take so long to be back.
+%% How long the processes that were killed last may take to be back.
 -define(BACK_MS, 20_000).
 -define(LEFT_MS, 5000).
-%% A round of chaos that was begun in time.
+%% How long a round of chaos that began before the end may take.
 -define(ROUND_MS, 30_000).
 
 -doc "The plan of a fleet for it.".
@@ -210,7 +210,7 @@ on(Fleet, Params, Label) ->
         end
     end.
 
-%% All is stopped, however it ends.
+%% Stops the messenger, however `Fun` ends.
 ended(Fleet, Conf, Fun) ->
     try Fun() of
         Result -> {Result, stop(Fleet, Conf)}
@@ -233,14 +233,14 @@ talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
             on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
         end),
         ok ?= every(no_clients, Started),
-        %% The monitoring is there before the clients begin, and gone before anything is counted on
-        %% all nodes.
+        %% Monitoring begins before the clients do, and ends before anything is counted on all
+        %% nodes.
         All = sderl_fleet:nodes(Fleet),
         {Talked, Seen} = sderl_bench_watch:around(
             Fleet, All, Monitoring, fun() -> conversations(Fleet, All, Conf, Params, Label) end
         ),
         {ok, #{kills := Kills, status := Status, usage := Usage, began_us := FromUs}} ?= Talked,
-        %% Names that do not come back are what is measured here, too.
+        %% Names that have not come back are part of the result, not an error.
         Missing =
             case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
         Results = [
@@ -301,14 +301,14 @@ conversations(Fleet, All, #{clients := ClientNodes} = Conf,
         {ok, #{kills => Kills, status => Status, usage => Usage, began_us => FromUs}}
     end.
 
-%% The usage of the nodes between the two, and nothing of what comes after.
+%% The usage of the nodes between the two times.
 measured(Fleet, All, From, Until) ->
     ok = sleep_until(From),
     {ok, Usage} = sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end),
     Usage.
 
-%% Kills while `Fun` runs, the first one a period after `From`; what was killed is waited for after
-%% it.
+%% Kills processes while `Fun` runs, the first one a period after `From`; then waits until all are
+%% back.
 chaos(_, _, #{chaos := none}, _, Fun) ->
     {{[], #{}}, Fun()};
 chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds},
@@ -335,7 +335,7 @@ chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seco
             throw({?MODULE, {chaos, Reason}})
     end.
 
-%% The status of the end: a round that is still under way counts.
+%% The final status, with the round that may still be under way.
 killed(Service) ->
     _ = sderl_fleet:await(fun() -> map_get(next_ms, sderl_chaos:status(Service)) =:= over end,
                           ?ROUND_MS),
@@ -343,8 +343,8 @@ killed(Service) ->
     {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
     {Kills, Status}.
 
-%% When all clients have logged out there is nothing in the databases. (Sessions take themselves out
-%% after they have told the clients.)
+%% When all clients have logged out the databases become empty: a session removes its row after it
+%% has told the clients.
 rows(Fleet, Conf) ->
     at_last(fun() ->
         [
@@ -365,7 +365,7 @@ processes(Fleet, #{servers := Servers}) ->
 -spec processes() -> non_neg_integer().
 processes() -> length(sderl_im_sup:children(monitors)) + length(sderl_im_sup:children(sessions)).
 
-%% The sum, which should soon be nothing.
+%% The sum, which should become 0 within ?LEFT_MS.
 at_last(Answers) ->
     case sderl_fleet:await(fun() -> case sum(Answers()) of 0 -> true; Left -> {left, Left} end end,
                            ?LEFT_MS) of
@@ -374,7 +374,7 @@ at_last(Answers) ->
         {error, _} -> undefined
     end.
 
--doc "Pure: the sum of what all answered; who did not may have anything.".
+-doc "Pure: the sum of the answers; `undefined` where one is an error.".
 -spec sum([{ok, non_neg_integer()} | {error, term()}]) -> non_neg_integer() | undefined.
 sum([]) ->
     0;

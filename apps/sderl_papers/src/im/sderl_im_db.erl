@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_db).
 -moduledoc """
-One copy of a database of the messenger: a table in memory, owned by this process, gone with it.
+One copy of a database of the messenger: a table in memory, which ends with this process.
 
 The main copy takes all writes. It sends each to the replica, on the next server, and answers when
-that has it: what was answered is in both. Either can be read.
+the replica has it, so that every acknowledged write is in both. Either can be read.
 
 ## Recovery
 
@@ -14,16 +14,17 @@ A copy that starts is empty, and asks the other copy for its table; requests wai
 |---|---|
 | main | takes the table of the replica |
 | replica | takes the table of main; writes are answered without it until it asks |
-| both | main asks the processes on its server that the table is about, and puts it together from what they answer; the replica takes it from there |
+| both | main asks the processes on its server that the rows are about, and makes the table from their answers; the replica takes it from main |
 
-A copy listens to the one process of the other that it has exchanged a table with: what a killed one
-had sent and was not answered for, is in neither copy.
+A copy takes writes only from that process of the other copy with which it has exchanged a table;
+those of any other, such as one that has been replaced, are ignored.
 
-## Who watches whom
+## Monitors
 
 Each row is about a process on the server of the main copy, which monitors it. When that process
 dies, the kind's module (`m:sderl_im_clients`, `m:sderl_im_chats`) says what becomes of the row. A
-copy that has been restarted monitors what is in its table, and so hears of deaths that nobody saw.
+main copy that has been restarted monitors the processes of its table, and so learns of deaths that
+happened in the meantime.
 """.
 
 -behaviour(gen_server).
@@ -32,7 +33,7 @@ copy that has been restarted monitors what is in its table, and so hears of deat
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([row/0, request/0]).
 
--doc "The key is first, and whose it is, a process, second.".
+-doc "The first element is the key, the second the process that owns the row.".
 -type row() :: tuple().
 
 -doc """
@@ -46,13 +47,13 @@ the second place. `rows` gives how many.
 -doc "The process that a row is about.".
 -callback watched(row()) -> pid().
 
--doc "It died. `again`: nothing could be done now.".
+-doc "That process died. `again`: nothing could be done now.".
 -callback lost(row(), sderl_im_layout:conf()) -> {put, row()} | remove | again.
 
 -doc "The rows as the processes on this server know them.".
 -callback alive() -> [row()].
 
-%% For the other copy to answer, whose node may stand still.
+%% How long the other copy may take to answer: its node may stand still.
 -define(SEEK_MS, 1000).
 %% Between two attempts of a replica, or to start something.
 -define(AGAIN_MS, 20).
@@ -63,14 +64,14 @@ the second place. `rows` gives how many.
     role :: sderl_im_layout:role(),
     copy :: sderl_im_layout:copy(),
     table :: ets:table(),
-    %% Requests that wait for the table, the latest first; filled: none wait.
+    %% Requests that wait for the table, the latest first; `filled`: it is there, and none wait.
     waiting = [] :: [{request(), gen_server:from()}] | filled,
     %% The other copy; asked for its table, or known to follow.
     peer = none :: none | {asked | known, pid(), reference()},
     %% Main: monitors of what rows are about, by key and by monitor.
     watches = #{} :: #{term() => reference()},
     keys = #{} :: #{reference() => term()},
-    %% Main: who is answered when the replica has it.
+    %% Main: callers that are answered when the replica has their write.
     unanswered = #{} :: #{reference() => {gen_server:from(), term()}}
 }).
 
@@ -110,7 +111,7 @@ request({find, Key}, From, D) ->
 request({add, Row}, From, D) ->
     case row(element(1, Row), D) of
         none -> put(Row, {From, ok}, D);
-        %% It has asked before, and the answer was lost with a copy.
+        %% The caller has asked before, and the answer was lost with a copy.
         Row -> put(Row, {From, ok}, D);
         Other -> gen_server:reply(From, {exists, Other}), D
     end;
@@ -172,7 +173,7 @@ handle_info({replicated, Ref}, #db{unanswered = Unanswered} = D) ->
         error ->
             {noreply, D}
     end;
-%% The other copy wants the table, and follows from now on, or leads.
+%% The other copy asks for the table; from now on it is this copy's peer.
 handle_info({seek, Pid}, #db{waiting = filled, table = Table} = D) ->
     Pid ! {table, self(), ets:tab2list(Table)},
     {noreply, known(Pid, D)};
@@ -181,7 +182,7 @@ handle_info({seek, Pid}, D) ->
     {noreply, D};
 handle_info({table, Pid, Rows}, #db{peer = {asked, Pid, _}} = D) ->
     {noreply, fill(Rows, known(Pid, D))};
-%% It took too long: main has done without, and writes without, since.
+%% The table came too late: main has made its own, and has taken writes since.
 handle_info({table, Pid, _}, #db{copy = main} = D) ->
     Pid ! {unfollowed, self()},
     {noreply, D};
@@ -242,7 +243,7 @@ forget(#db{peer = {_, _, Ref}} = D) ->
     true = demonitor(Ref, [flush]),
     D#db{peer = none}.
 
-%% Writes that the replica was to confirm are in the only copy there is.
+%% Without the replica this is the only copy: writes that wait for it are acknowledged.
 peer_down(known, #db{copy = main} = D) -> all_answered(D);
 peer_down(asked, #db{copy = main, waiting = Waiting} = D) when Waiting =/= filled -> rebuild(D);
 peer_down(_, #db{copy = main} = D) -> D;
@@ -252,7 +253,7 @@ all_answered(#db{unanswered = Unanswered} = D) ->
     lists:foreach(fun answer/1, maps:values(Unanswered)),
     D#db{unanswered = #{}}.
 
-%% Both copies are lost, or never were.
+%% Both copies are lost, or there were none yet.
 rebuild(#db{module = Module} = D) -> fill(Module:alive(), forget(D)).
 
 fill(Rows, #db{table = Table, waiting = Waiting, role = Role} = D0) ->

@@ -4,8 +4,9 @@
 `bin/sderl bench im`: the instant messenger in its modes, with and without kills, in turn.
 `m:sderl_im` says what they are and what the metrics mean.
 
-No message may be lost and no conversation end but those whose own session was killed; every name
-must be back, and nothing be left; what is not so is an error after the tables.
+No message may be lost, and no conversation may end early, except where its own session was killed;
+every name must be back at the end, and nothing may be left over. Otherwise the command fails after
+the tables.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -174,7 +175,7 @@ growing(#{warmup := Warmup} = Options) ->
             ""
     end.
 
--doc "A note where some servers have no other one for their replicas.".
+-doc "A note where the replicas of some servers are on the same server.".
 -spec alone(#{routers := pos_integer(), servers := [pos_integer()], atom() => term()}) ->
     unicode:chardata().
 alone(#{servers := ServerList, routers := Routers}) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_find).
 -moduledoc """
-The processes of the messenger on a node, by class: what chaos may kill, and how it knows that a
-thing is back.
+The processes of the messenger on a node, by class: what `m:sderl_chaos` may kill, and when it is
+back.
 
 | class | key | is there when |
 |---|---|---|
@@ -17,15 +17,16 @@ thing is back.
 
 The weights are those of the published `rhesus`: 25 % of kills for routers and their supervisors; of
 the others 12 parts in 60 each for the client database, the chat database, the supervisors of a
-server (half each for `serving` and `monitors`), and a database of processes which OTP's supervisors
-make superfluous, and whose part the process `server` has; 6 each for client monitors and sessions.
-The supervisor of all sessions of a server is not killed: that would be to kill those.
+server (half each for `serving` and `monitors`), and a database of processes, which does not exist
+here because of OTP's supervisors: its part is that of the process `server`; 6 each for client
+monitors and sessions. The supervisor of a server's sessions is not killed, as that would kill all
+of these.
 """.
 
 -export([find/1, classes/1, targets/2, all/0]).
 -export_type([class/0]).
 
--doc "What is killed alike.".
+-doc "A class of processes, which has a weight.".
 -type class() ::
     clients | chats | server | serving | monitors | monitor | session | router | routing.
 
@@ -68,8 +69,8 @@ classes(all) ->
         {monitors, 7.5}, {monitor, 7.5}, {session, 7.5}
     ].
 
--doc "The same as targets for `sderl_chaos:start/1`, where routers and servers are on these nodes.".
--spec targets(all | databases, sderl_im_layout:conf()) -> [map()].
+-doc "The same as targets for `sderl_chaos:start/1`.".
+-spec targets(all | databases, sderl_im_layout:conf()) -> [sderl_chaos:target()].
 targets(Which, #{routers := Routers, servers := Servers}) ->
     [
         #{

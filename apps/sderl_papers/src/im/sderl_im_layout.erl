@@ -28,7 +28,7 @@ themselves with each server that they talk to.
 -doc "`rd`: a full mesh and `global`; `rsd`: s_groups.".
 -type mode() :: rd | rsd.
 
--doc "What a database is of.".
+-doc "The kinds of databases.".
 -type kind() :: clients | chats.
 
 -doc "Which of the two copies.".
@@ -41,8 +41,9 @@ themselves with each server that they talk to.
     | {database, kind(), K :: pos_integer(), copy()}.
 
 -doc """
-What every process of the messenger knows. `retry_ms`: after how long who asked asks again, twice as
-long each time; `tries`: how often; `idle_ms`: how long a conversation may be silent.
+What every process of the messenger knows. `retry_ms`: the time after which a request is repeated
+for the first time, doubled for each further try; `tries`: how often it is sent at most; `idle_ms`:
+how long a conversation may be silent.
 """.
 -type conf() :: #{
     mode := mode(),
@@ -55,8 +56,8 @@ long each time; `tries`: how often; `idle_ms`: how long a conversation may be si
 }.
 
 -doc """
-From the nodes of each kind, in their order; at least as many servers as routers. What else is given
-stays.
+From the nodes of each kind, in their order; at least as many servers as routers. Other keys that
+are given are kept.
 """.
 -spec new(#{mode := mode(), servers := [node()], routers := [node()], clients := [node()],
             atom() => term()}) -> conf().
@@ -69,13 +70,13 @@ new(#{servers := Servers, routers := Routers, clients := Clients} = Options)
     }).
 
 -doc """
-The number of the server that a name belongs to. (The published function of names sent 58 of 100 to
-one of three servers.)
+The number of the server that a name belongs to. (The published hash function gave 58 of 100 names
+to one of three servers.)
 """.
 -spec server(conf(), Name :: term()) -> pos_integer().
 server(#{servers := Servers}, Name) -> 1 + erlang:phash2(Name, map_size(Servers)).
 
--doc "The router of a server: shares of servers differ by at most one.".
+-doc "The router of a server. The numbers of servers of two routers differ by at most one.".
 -spec home(conf(), K :: pos_integer()) -> pos_integer().
 home(#{servers := Servers, routers := Routers}, K) ->
     1 + (K - 1) * map_size(Routers) div map_size(Servers).
@@ -109,7 +110,7 @@ all_nodes(#{servers := Servers, clients := Clients} = Conf) ->
                      lists:sort(maps:to_list(Clients))],
         {_, Node} <- Numbered].
 
--doc "The databases on a server: its own, and the replicas of those whose next it is.".
+-doc "The databases on a server: its own main copies, and the replicas that it has for others.".
 -spec databases({conf(), K :: pos_integer()}) -> [role()].
 databases({Conf, K}) ->
     [{database, Kind, K, main} || Kind <- [clients, chats]] ++
@@ -125,7 +126,7 @@ roles(#{servers := Servers, routers := Routers, clients := Clients}) ->
         {Number, Node} <- lists:sort(maps:to_list(Of))
     ].
 
--doc "All processes with names.".
+-doc "All registered processes.".
 -spec named(conf()) -> [role()].
 named(Conf) ->
     [{router, I} || {I, _} <- routers(Conf)] ++

@@ -3,12 +3,12 @@
 -moduledoc """
 A client monitor: what a server knows of one client that is logged in, and its conversations.
 
-It is made at login and is in the client database. When it dies the database makes another one,
-which asks the client for its conversations. When the client is gone it ends them; at logout the
-client does, too.
+It is started at login and is in the client database. When it dies the database starts another one,
+which asks the client for its conversations. When the client is gone it ends the conversations; at
+logout the client ends them, too.
 
-Told that the client's node may be gone it asks the client itself, three times, and logs it out only
-when that has not answered: after 1 + 2 + 4 times `retry_ms`.
+When it is told that the client's node may be gone it asks the client, up to three times, and logs
+it out if it does not answer: after 1 + 2 + 4 times `retry_ms`.
 """.
 
 -behaviour(gen_server).
@@ -18,8 +18,8 @@ when that has not answered: after 1 + 2 + 4 times `retry_ms`.
 -export_type([job/0]).
 
 -doc """
-Begin for a client that logs in, begin again for one that is logged in, or log one out, which is
-over in a moment.
+What it is started for: a client that logs in, one that is logged in and has lost its monitor
+(`again`), or a logout, after which it ends.
 """.
 -type job() ::
     {login, Client :: term(), pid(), Ref :: term()}
@@ -31,7 +31,7 @@ over in a moment.
     client :: term(),
     pid :: pid(),
     chats = #{} :: #{sderl_im_chats:session() => pid()},
-    %% Whether it is there, and how often.
+    %% The client was asked whether it is there: the timer, and the number of the try.
     asked = none :: none | {reference(), Try :: pos_integer()}
 }).
 
@@ -119,7 +119,7 @@ ask(Try, #m{conf = Conf, pid = Pid} = M) ->
             gone(M)
     end.
 
-%% It may live where nobody from here reaches it: sessions tell it, too, should they.
+%% The client may be alive but out of reach from here; its sessions, which end now, tell it.
 gone(#m{conf = Conf, client = Client, pid = Pid} = M) ->
     _ = sderl_im_clients:remove(Conf, Client, Pid),
     {stop, normal, end_chats(over, M)}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_net).
 -moduledoc """
-How the processes of the messenger reach one another: all that is different between `rd` and `rsd`
-is in here and in the groups.
+How the processes of the messenger reach one another: `rd` and `rsd` differ only in this module and
+in the groups.
 
 | | `rd`: full mesh, `global` | `rsd`: s_groups |
 |---|---|---|
@@ -11,8 +11,8 @@ is in here and in the groups.
 | a call of a name | `gen_server:call/3` | `sderl_route:call/3` |
 | to a pid | `!` | `sderl_route:send/2`: no new link |
 
-A message to a name that nobody has, or to a process that has just died, is lost: who needs an
-answer asks again.
+A message to a name that no process has, or to a process that has just died, is lost: a process that
+needs an answer asks again.
 """.
 
 -export([via/2, whereis/2, send/3, call/4, ask/4, to/3, backoff/2]).
@@ -30,7 +30,7 @@ via(Conf, Role) ->
         Name -> {via, s_group, Name}
     end.
 
--doc "The process of a name of an own group.".
+-doc "The process that has a name in a group of this node.".
 -spec whereis(sderl_im_layout:conf(), sderl_im_layout:role()) -> pid() | undefined.
 whereis(Conf, Role) ->
     case sderl_im_layout:name(Conf, Role) of
@@ -38,7 +38,7 @@ whereis(Conf, Role) ->
         {Group, Name} -> s_group:whereis_name(Group, Name)
     end.
 
--doc "Sends a message to a process by its name, of whichever group.".
+-doc "Sends a message to a process by its name, in any group.".
 -spec send(sderl_im_layout:conf(), sderl_im_layout:role(), Message :: term()) ->
     ok | {error, term()}.
 send(Conf, Role, Message) ->
@@ -52,7 +52,7 @@ send(Conf, Role, Message) ->
             sderl_route:send(Name, Message)
     end.
 
--doc "Calls a server by its name, of whichever group.".
+-doc "Calls a server by its name, in any group.".
 -spec call(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: timeout()) ->
     {ok, term()} | {error, term()}.
 call(Conf, Role, Request, Ms) ->
@@ -69,8 +69,8 @@ call(Conf, Role, Request, Ms) ->
     end.
 
 -doc """
-The same until there is an answer, at most `Ms` milliseconds. A request may have been done more than
-once then: those of the databases may be.
+As `call/4`, repeated until there is an answer, for at most `Ms` milliseconds. So a request may be
+carried out more than once, which those to databases allow.
 """.
 -spec ask(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(),
           Ms :: non_neg_integer()) -> {ok, term()} | {error, term()}.
@@ -102,7 +102,7 @@ to(#{mode := rsd}, Pid, Message) ->
     ok.
 
 -doc """
-How long to wait for an answer in milliseconds, the how manieth time; `over` when there were enough.
+How many milliseconds to wait for the answer to the try of this number; `over` after the last one.
 """.
 -spec backoff(sderl_im_layout:conf(), Try :: pos_integer()) -> pos_integer() | over.
 backoff(#{tries := Tries}, Try) when Try > Tries -> over;

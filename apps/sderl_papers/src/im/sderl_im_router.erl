@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_router).
 -moduledoc """
-A router: clients ask it to log in, to log out and for conversations, and it passes that on to the
-server whose it is. The answer does not come back this way. It keeps nothing that a new one would
-miss: a client that has no answer asks again, by another router.
+A router: it takes the requests of clients to log in, to log out and for conversations, and passes
+each on to the server that is responsible. The answer does not come back this way. It has no state
+that a new one would miss: a client without an answer asks again, by another router.
 
 Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client
-node (`m:sderl_im_routers`). When that goes, for whatever reason, servers are told that the node may
-be gone, and their client monitors ask: a link of this router alone may be lost. Then it monitors
-anew, after 1 s, 2, 4, 8, as long as anybody here asks again, and tells servers each time that there
-is nobody.
+node (`m:sderl_im_routers`). When that is down, for whatever reason, it tells the servers that the
+node may be gone, and their client monitors ask the clients: this router alone may have lost its
+link. Then it monitors anew, after 1 s, 2, 4 and 8, up to as many times as a client repeats a
+request, and tells the servers each time when the process is not there.
 """.
 
 -behaviour(gen_server).
@@ -19,15 +19,14 @@ is nobody.
 -export_type([request/0]).
 
 -doc """
-The answer, `{reply, Ref, Answer}`, goes to the pid of the client; that to a logout to whoever asks
-for it.
+The answer, `{reply, Ref, Answer}`, goes to the client's pid; that to a logout goes to `Asks`.
 """.
 -type request() ::
     {login, Client :: term(), pid(), Ref :: term()}
     | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
     | {chat, sderl_im_chats:session(), pid(), Ref :: term()}.
 
-%% Of each client node its monitor, or none until the next try, and the how manieth it is.
+%% For each client node its monitor, or `away` until the next try, and the number of the try.
 -record(r, {
     conf :: sderl_im_layout:conf(),
     nodes = #{} :: #{node() => {reference() | away, Try :: pos_integer()}}
@@ -43,8 +42,8 @@ start_link(Conf, I) ->
 init({Conf, I}) ->
     true = register(?MODULE, self()),
     proc_lib:set_label({sderl_im, ready, {router, I}}),
-    %% The one before may have been the only one to know that a node of clients lives, or the node
-    %% may have gone since.
+    %% The router before may have been the only one that monitored a client node, or the node may
+    %% have gone down since.
     {ok, lists:foldl(fun(Node, R) -> watch(Node, 1, R) end, #r{conf = Conf},
                      maps:values(map_get(clients, Conf)))}.
 
@@ -83,7 +82,7 @@ pass(Key, Pid, Request, #r{conf = Conf} = R) ->
     _ = sderl_im_net:send(Conf, {server, sderl_im_layout:server(Conf, Key)}, Request),
     known(node(Pid), R).
 
-%% A client that asks for something is alive.
+%% A client that sends a request is alive, and so is its node.
 known(Node, #r{nodes = Nodes} = R) ->
     case Nodes of
         #{Node := {_, 1}} -> R;

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_routers).
 -moduledoc """
-The list of routers on a client node (the published `routers_db`), and who of this node is logged
-in.
+A process on each client node that knows the node's logged-in clients. (With the function `send/3`
+it stands for the published `routers_db`.)
 
-It monitors the clients of its node: one that dies without having logged out is logged out by it. So
-no process of another node monitors a client, which would take a link.
+It monitors the clients of its node, and logs out one that dies without having logged out. So no
+process on another node monitors a client, which would need a link.
 """.
 
 -behaviour(gen_server).
@@ -16,7 +16,7 @@ no process of another node monitors a client, which would take a link.
 -record(r, {
     conf :: sderl_im_layout:conf(),
     clients = #{} :: #{reference() => {Client :: term(), pid()}},
-    %% Logouts that have no answer yet, and how often they were asked for.
+    %% Logouts that have no answer yet, and how often they were sent.
     logouts = #{} :: #{reference() => {sderl_im_router:request(), Tries :: pos_integer()}}
 }).
 
@@ -25,9 +25,8 @@ no process of another node monitors a client, which would take a link.
 start_link(Conf) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Conf, []).
 
 -doc """
-Sends a request to a router: which one depends on the request, and each time it is another, as long
-as there are others. Over the links that there are: a router that cannot be reached now is not
-waited for.
+Sends a request to a router, which depends on the request and changes with each try. No link is made
+for it: a router that cannot be reached now does not get it.
 """.
 -spec send(sderl_im_layout:conf(), sderl_im_router:request(), Try :: pos_integer()) -> ok.
 send(#{routers := Routers}, Request, Try) ->
@@ -35,7 +34,7 @@ send(#{routers := Routers}, Request, Try) ->
     _ = erlang:send({sderl_im_router, Node}, Request, [noconnect]),
     ok.
 
--doc "The calling process is that client, logged in.".
+-doc "The calling process is this client, which has logged in.".
 -spec enrol(Client :: term()) -> ok.
 enrol(Client) -> gen_server:cast(?MODULE, {enrol, Client, self()}).
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_server).
 -moduledoc """
-The process that a server is known by: what routers have for it, it gives to a process of its own,
-so that it never waits.
+The named process of a server: it hands each request of a router to a new process, so that it never
+waits.
 
 The messages in its mailbox are lost when it dies; clients ask again.
 """.
@@ -33,7 +33,7 @@ handle_cast(_, State) -> {noreply, State}.
 
 -doc false.
 -spec handle_info(term(), State) -> {noreply, State}.
-%% A supervisor that is being restarted starts nothing: asked again.
+%% A supervisor that is being restarted starts nothing: the client asks again.
 handle_info({login, _, _, _} = Job, State) ->
     _ = sderl_im_sup:start_monitor(Job),
     {noreply, State};
@@ -43,7 +43,7 @@ handle_info({logout, _, _, _, _} = Job, State) ->
 handle_info({chat, Session, APid, Ref}, {_, K} = State) ->
     _ = sderl_im_sup:start_session({K, Session, APid, Ref}),
     {noreply, State};
-%% A node of clients may have gone down: who is theirs knows it, and asks.
+%% A client node may have gone down: the monitors of its clients ask these.
 handle_info({gone, _} = Gone, State) ->
     lists:foreach(fun(Monitor) -> Monitor ! Gone end, sderl_im_sup:children(monitors)),
     {noreply, State};

@@ -4,12 +4,12 @@
 A chat session: one conversation between two clients. Every message of it goes through this process,
 and every acknowledgement.
 
-It looks both clients up, enters itself into the chat database of its server, invites the other
-client, and is open when that accepts; then the one who asked is told. A session is given up if the
-other client does not accept it, although it is invited again each second, as often as every request
-is tried (`tries`): `unavailable`. It ends when a client finishes, or after so much silence, or when
-the monitor of a client finds that one gone (`over`). It keeps nothing of what is said: who sends
-keeps a message until it is acknowledged.
+It looks both clients up, enters itself into the chat database of its server, and invites the other
+client. When that accepts the session is open, and the client that asked is told. The invitation is
+repeated each second, up to `tries` times; if it is never accepted the session is given up
+(`unavailable`). A session ends when a client finishes, after a silence of `idle_ms`, or when the
+monitor of a client finds that client gone (`over`). It keeps no messages: the sender keeps a
+message until it is acknowledged.
 
 | from a client | to the other, or back |
 |---|---|
@@ -27,10 +27,10 @@ for the other.
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([job/0, side/0]).
 
--doc "The number of the server, the conversation, and who asked for it.".
+-doc "The number of the server, the conversation, and the client that asked for it.".
 -type job() :: {K :: pos_integer(), sderl_im_chats:session(), APid :: pid(), Ref :: term()}.
 
--doc "Of the two clients.".
+-doc "One of the two clients.".
 -type side() :: a | b.
 
 %% Between two invitations.
@@ -45,7 +45,7 @@ for the other.
     monitors = [] :: [pid()],
     open = false :: boolean(),
     invited = 0 :: non_neg_integer(),
-    %% The process that is told when the session is open.
+    %% The requests to answer when the session is open.
     asked :: [Ref :: term()]
 }).
 
@@ -71,7 +71,7 @@ handle_continue(start, #s{conf = Conf, k = K, session = {A, B, _} = Session, a =
         {b, none} -> refuse({receiver_not_found, B}, S);
         {a, none} -> refuse(not_logged_in, S);
         {a, {ok, _}} -> refuse(not_logged_in, S);
-        %% It was asked for twice: that one answers when it is open.
+        %% The request came twice: the first session answers this one, too.
         {add, {ok, {exists, Row}}} -> element(2, Row) ! {asked, hd(S#s.asked)}, {stop, normal, S};
         {_, {error, _}} -> refuse(unavailable, S)
     end.
@@ -123,7 +123,7 @@ handle_info({asked, Ref}, #s{open = Open, asked = Asked} = S0) ->
 handle_info(invite, #s{open = false, invited = Count, conf = #{tries := Tries}} = S)
   when Count < Tries ->
     next(invite(S));
-%% The other may have accepted, and not been heard.
+%% The other client may have accepted, but its message was lost.
 handle_info(invite, #s{open = false, session = Session} = S) ->
     ok = answer({error, unavailable}, S),
     ok = to(b, {chat_over, Session}, S),
@@ -133,7 +133,7 @@ handle_info({finish, Pid, Ref}, #s{session = Session, conf = Conf, a = A, b = B}
                   [A, B] -- [Pid]),
     ok = sderl_im_net:to(Conf, Pid, {reply, Ref, ok}),
     finish(S);
-%% Nobody has said anything for so long; or a client is gone, for its server at least.
+%% There was no message for `idle_ms`, or a client's monitor says that the client is gone.
 handle_info(Over, #s{session = Session} = S) when Over =:= timeout; Over =:= over ->
     ok = to(a, {chat_over, Session}, S),
     ok = to(b, {chat_over, Session}, S),
@@ -141,7 +141,8 @@ handle_info(Over, #s{session = Session} = S) when Over =:= timeout; Over =:= ove
 handle_info(_, S) ->
     next(S).
 
-%% The clients know before the database does: were this killed in between, it would tell them again.
+%% The clients are told before the database: if this process is killed in between, the database
+%% tells them again.
 finish(#s{conf = Conf, k = K, session = Session, monitors = Monitors} = S) ->
     lists:foreach(fun(Monitor) -> sderl_im_net:to(Conf, Monitor, {closed, Session}) end, Monitors),
     _ = sderl_im_chats:remove(Conf, K, Session),

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_tally).
 -moduledoc """
-The counts of the clients of one node: in counters that all of them share, so that counting costs no
-message.
+The counts of one node's clients, in counters that they share, so that counting takes no message.
 
 | count | of |
 |---|---|
@@ -59,14 +58,14 @@ window(#{window := Window}, From, Until) ->
     ok = atomics:put(Window, 1, From),
     atomics:put(Window, 2, Until).
 
--doc "A message was sent, then.".
+-doc "A message was sent at this time.".
 -spec sent(tally(), AtUs :: integer()) -> ok.
 sent(Tally, At) ->
     count(sent_all, Tally),
     within(At, Tally) andalso count(sent, Tally),
     ok.
 
--doc "It was acknowledged, now.".
+-doc "A message was acknowledged.".
 -spec delivered(tally(), SentUs :: integer(), NowUs :: integer()) -> ok.
 delivered(#{latency := Latency, threshold := Threshold} = Tally, SentUs, Now) ->
     count(delivered_all, Tally),
@@ -89,11 +88,11 @@ second(Now, #{seconds := Seconds, size := Size, window := Window}) ->
 -spec received(tally()) -> ok.
 received(Tally) -> count(received, Tally).
 
--doc "It had come already.".
+-doc "A message came once more.".
 -spec twice(tally()) -> ok.
 twice(Tally) -> count(twice, Tally).
 
--doc "It is sent again.".
+-doc "A message is sent again.".
 -spec again(tally()) -> ok.
 again(Tally) -> count(again, Tally).
 
@@ -113,7 +112,7 @@ read(#{counters := Counters, seconds := Seconds, size := Size, latency := Latenc
         timeline => [counters:get(Seconds, I) || I <- lists:seq(1, Size)]
     }.
 
--doc "Those of several nodes together.".
+-doc "The counts of several nodes, added up.".
 -spec merge([counts(), ...]) -> counts().
 merge([First | Rest]) ->
     lists:foldl(

@@ -7,8 +7,8 @@ drawn at random. A conversation has 13 to 60 interactions; before each is a wait
 divided by `speed`; the clients take turns; a text has 1 to 75 letters. Generators start 100 ms
 apart, divided likewise.
 
-At the end of a conversation a generator waits until all is acknowledged, and then finishes it: so
-the fate of each message is known.
+At the end of a conversation a generator waits until all messages are acknowledged, and then
+finishes it, so that it is known of each message whether it was delivered.
 """.
 
 -behaviour(gen_server).
@@ -17,7 +17,7 @@ the fate of each message is known.
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([params/0, ended/0, result/0]).
 
--doc "How many clients, the number of the first, and what is measured. `speed` divides all waits.".
+-doc "`count` clients, numbered from `first`. `speed` divides all waits.".
 -type params() :: #{
     count := pos_integer(),
     first := pos_integer(),
@@ -54,8 +54,8 @@ A conversation that did not end as it should have: how, and how many messages we
     conf :: sderl_im_layout:conf(),
     params :: params(),
     tally :: sderl_im_tally:tally(),
-    %% {Number on this node, Name, Pid}, for generators to read: a copy for each would take more
-    %% memory than all else.
+    %% {Number on this node, Name, Pid}, which generators read: a copy for each generator would take
+    %% more memory than everything else.
     clients :: ets:table(),
     generators = #{} :: #{pid() => reference()},
     finishing = none :: none | gen_server:from(),
@@ -87,15 +87,15 @@ Starts the generators. The measured time, on this machine's clock (`os:system_ti
 -spec go(From :: integer(), Until :: integer()) -> ok.
 go(From, Until) -> gen_server:call(?MODULE, {go, From, Until}).
 
--doc "Ends all conversations, and says how the run was.".
+-doc "Ends all conversations, and gives the result of the run.".
 -spec finish() -> result().
 finish() -> gen_server:call(?MODULE, finish, ?FOREVER).
 
--doc "Logs all clients out; how many could not be.".
+-doc "Logs all clients out; gives how many could not be logged out.".
 -spec leave() -> non_neg_integer().
 leave() -> gen_server:call(?MODULE, leave, ?FOREVER).
 
--doc "Ends all that this has started.".
+-doc "Ends the clients and generators of this node.".
 -spec stop() -> ok.
 stop() ->
     try
@@ -129,7 +129,7 @@ init({Conf, J,
 
 started({ok, Pid}) -> Pid.
 
-%% Several at a time; those that did not work.
+%% Calls `Fun` for several clients at a time; gives those for which it failed.
 all(_, []) ->
     [];
 all(Fun, Clients) ->
@@ -216,7 +216,7 @@ conversations(Random0, Speed, Agent, Clients) ->
             end;
         {error, Reason} ->
             tell(Agent, {refused, case Reason of {What, _} -> What; What -> What end}),
-            %% A client whose row is lost with all copies is logged out without knowing.
+            %% A client whose row was lost with both copies is logged out without its knowledge.
             _ = [sderl_im_client:login(Client)
                  || is_unknown(Reason, NameA, NameB), Client <- [A, B]],
             case wait(?REFUSED_MS, Speed) of
@@ -247,8 +247,7 @@ talk(Left, [Sender, Other], Session, Speed, Random0) ->
             end
     end.
 
-%% A client that was told that it is over does not wait; nor does the other, who may not have been
-%% told.
+%% A conversation that has ended is not waited for, although one of its clients may not know yet.
 close(ended, A, B, Session, Pid) ->
     ended(unfinished, sderl_im_client:drop(A, Session), sderl_im_client:drop(B, Session), Session,
           Pid);

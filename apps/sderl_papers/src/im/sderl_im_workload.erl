@@ -28,7 +28,7 @@ point(#{nodes := Nodes, clients := Clients, seconds := Seconds, speed := Speed})
 -doc false.
 -spec run(#{atom() => term()}, unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
 run(Params, Label) ->
-    %% All conversations have begun before anything is measured.
+    %% The measured time begins when all conversations have begun.
     Asked = Params#{mode := rsd},
     Outcome = sderl_im:run(Asked#{warmup_s => max(3, ceil(sderl_im:ramp_s(Asked)))}, Label),
     sderl_bench_reason:said(im, fun sderl_im:text/1, Outcome).
