@@ -1,22 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit).
 -moduledoc """
-Orbit: the least subset of `[0, N)` that has 0 and all images of its elements by some generators
-(`m:sderl_orbit_generators`), computed by workers that each have a part of the table of elements.
+Orbit: the smallest subset of `[0, N)` that contains 0 and all images of its elements under some
+generators (`m:sderl_orbit_generators`), computed by workers that each have a part of the table of
+elements.
 
 | mode | |
 |---|---|
-| `plain` | one process, straightforward, with a set: what the others are compared with |
+| `plain` | one process, straightforward, with a set: the others are compared with it |
 | `seq` | one process, one of the tables |
 | `par` | workers in one virtual machine with all cores |
-| `stock` | workers on nodes, each of which is linked to each |
+| `stock` | workers on the nodes of a full mesh |
 | `sd` | nodes in s_groups, and one more group of the master and a submaster of each; workers of different groups have no link |
 
-In `sd` a vertex for another group goes, with `routing` `own`, from the worker by a gateway process
-on the submaster's node and one of the other group to the worker, as published; with `library`, by
-`sderl_route:send/2` to the name that the worker has in its group, over the same nodes and links.
+In `sd` a vertex for another group takes one of two ways. With `routing` `own` it goes, as
+published, to a gateway process on the submaster's node, to one of the other group, and to the
+worker. With `library` it goes by `sderl_route:send/2` to the name that the worker has in its group,
+over the same nodes and links.
 
-Termination is known by credits, `m:sderl_orbit_credit`. There is no recovery:
+Termination is detected by credits, `m:sderl_orbit_credit`. There is no recovery:
 `m:sderl_orbit_master` says what happens when something dies.
 
 Differences from the published program: workers put what arrives into the table before they go on,
@@ -69,7 +71,7 @@ how many seconds without any progress a run is given up. What is missing has its
     atom() => term()
 }.
 
--doc "As in the tables.".
+-doc "See the tables above.".
 -type metrics() :: #{
     size := pos_integer(),
     seconds := float(),

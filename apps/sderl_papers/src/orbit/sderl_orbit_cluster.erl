@@ -3,9 +3,9 @@
 -moduledoc """
 The nodes of an Orbit, and one run on them.
 
-`seq`, `plain` and `par` have one node, with all cores; `stock` and `sd` one for the master, and as
-many as asked for with one scheduler each. The controlling program is none of these nodes, and works
-over the fleet's control channel, so it adds no link.
+`seq`, `plain` and `par` have one node, with all cores; `stock` and `sd` have one for the master,
+and `nodes` others with one scheduler each. The controlling program is none of these nodes, and
+works over the fleet's control channel, so it adds no link.
 """.
 
 -export([plan/2, on/3, mode_of_links/1]).
@@ -37,7 +37,7 @@ over the fleet's control channel, so it adds no link.
     links_expected := sderl_orbit_layout:links()
 }.
 
-%% Messages that may wait at a gateway of the library, for each link: Orbit cannot do without any.
+%% Messages that may wait at a gateway of the library, for each link: Orbit cannot lose any.
 -define(ROUTE_QUEUE, 1_000_000).
 %% A node that stands still answers nothing.
 -define(LOOK_MS, 1000).
@@ -63,8 +63,8 @@ families(_, _) ->
 A run on the nodes of a fleet that has been started with such a plan. The processes and groups of
 the run are gone when it returns. A reason is a term for `sderl_papers_reason:text/1`.
 
-A master's node that answers nothing for as long as a run may stall is killed: nothing else would
-end the wait for it.
+A master's node that does not answer for `stall_s` is killed, as nothing else would end the wait for
+it.
 """.
 -spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) ->
     {ok, outcome()} | {error, term()}.
@@ -100,14 +100,14 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
             }}
         end
     catch
-        %% Not Orbit's own: the harness knows its words.
+        %% A reason of the harness, not of Orbit.
         throw:{?MODULE, {prof, _} = Reason} -> {error, Reason};
         throw:{?MODULE, Reason} -> {error, {orbit, Reason}}
     after
         clean(Mode, Fleet, sderl_orbit_layout:namespaces(Master, Groups))
     end.
 
--doc "Which formulas hold.".
+-doc "The formulas of `m:sderl_orbit_layout` that hold in a mode.".
 -spec mode_of_links(atom()) -> stock | sd | one.
 mode_of_links(stock) -> stock;
 mode_of_links(sd) -> sd;
@@ -148,7 +148,8 @@ run(Fleet, Master, Nodes, Groups, #{mode := Mode, stall_s := StallS} = Params, L
         [{_, {error, Reason}}] -> {error, {died, {master, Master}, Reason}}
     end.
 
-%% Elements so far and how many a second. The state is when the master's node last answered.
+%% The text shows the elements found so far, and how many a second. The state is the time at which
+%% the master's node last answered.
 look(Fleet, Master, Start, Answered, StallS) ->
     case sderl_fleet:multicall(Fleet, [Master], sderl_orbit_master, found, [], ?LOOK_MS) of
         [{_, {ok, Found}}] when is_integer(Found) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_credit).
 -moduledoc """
-The arithmetic by which Orbit knows that it is over: credits, which are parts of one whole.
+The credits by which Orbit detects termination: parts of one whole.
 
 An *atom* of credit is a whole number `K >= 0` and stands for 2^-K. A *credit* is a sum of different
 atoms, as the strictly descending list of them, so that its head is the smallest part: nothing is

@@ -5,7 +5,7 @@
 the metrics mean.
 
 Sizes must agree in all runs, vertices received must be `size` x generators + 1, and links must be
-those of the published formulas; what is not so is an error after the tables.
+those of the published formulas; otherwise the command fails after the tables.
 
 A large orbit, of 60,231,680 elements, on four nodes:
 
@@ -25,9 +25,9 @@ less or more for others.
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
 
-%% A number of the space has to be one word for the machine, and its square fast.
+%% The numbers of the space, and most of their squares, are small integers, which are fast.
 -define(MOST, 1_000_000_000).
-%% Of the table published, for each number of the space.
+%% Bytes of the published table for each number of the space.
 -define(HASH_BYTES, 50).
 
 -doc false.
@@ -106,7 +106,8 @@ generators(Name) ->
         Ok -> Ok
     end.
 
-%% Two slots for each number of the space, and what is in them: as much as so many nodes of 50 MB.
+%% Two slots for each number of the space, with their content; sderl_fleet:fits/1 takes nodes of 50
+%% MB.
 fits(hash, Size) ->
     case sderl_fleet:fits(1 + Size * ?HASH_BYTES div 50_000_000) of
         ok -> ok;

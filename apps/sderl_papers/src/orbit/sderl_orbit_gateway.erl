@@ -1,21 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_gateway).
 -moduledoc """
-A gateway of Orbit, on the node of a submaster: what workers of its group have for those of another
-it sends to a gateway of that group, any one, and what other gateways have for its group it gives to
-the worker.
+A gateway of Orbit, on the node of a submaster: it passes messages of its group's workers for
+another group to a random gateway of that group, and messages of other gateways for its group to the
+worker.
 
 A message `{out, To, Message}` from a worker goes on as `{in, To, Message}`, and reaches the worker
-as `Message`: three messages instead of one. As published, but that `To`, the number of the worker,
-goes with it, where the published gateways hash again.
+as `Message`: three messages instead of one. As published, except that `To`, the number of the
+worker, is in the message, where the published gateways hash again.
 """.
 
 -export([start/0, init/1]).
 -export_type([conf/0]).
 
 -doc """
-`groups` says of each worker the number of its group, `gateways` has those of each group, `workers`
-are the own group's.
+`groups` has the number of each worker's group, `gateways` the gateways of each group, `workers`
+those of the own group.
 """.
 -type conf() :: #{
     workers := #{pos_integer() => pid()},
@@ -24,7 +24,7 @@ are the own group's.
 }.
 
 -doc """
-Starts one, linked to the caller. It works when it has got `{init, Conf}`; what comes before waits.
+Starts one, linked to the caller. It begins when it gets `{init, Conf}`; earlier messages wait.
 """.
 -spec start() -> pid().
 start() -> spawn_link(?MODULE, init, [self()]).
@@ -33,7 +33,7 @@ start() -> spawn_link(?MODULE, init, [self()]).
 -spec init(pid()) -> no_return().
 init(Submaster) ->
     proc_lib:set_label({orbit, gateway, Submaster}),
-    %% As published. It only passes on; workers have the work.
+    %% As published. It only passes messages on; the workers do the work.
     _ = process_flag(priority, high),
     receive
         {init, #{workers := Workers, groups := Groups, gateways := Gateways}} ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_layout).
 -moduledoc """
-The places of Orbit's processes, and the number of links that these need. Pure.
+The nodes of Orbit's processes, and the number of links that they need. Pure.
 
 The master has a node of its own, which is not among those that are asked for, so that there are
 `N = nodes + 1`. Workers are on all others, in `sd` also on those of the submasters, which are the
@@ -33,11 +33,11 @@ workers.
     worker_max := non_neg_integer() | undefined
 }.
 
--doc "So many workers on each node, with numbers; those of a node follow each other.".
+-doc "The numbered workers and their nodes: `Workers` on each node, with consecutive numbers.".
 -spec places([node()], Workers :: pos_integer()) -> [{pos_integer(), node()}].
 places(Nodes, Workers) -> lists:enumerate([Node || Node <- Nodes, _ <- lists:seq(1, Workers)]).
 
--doc "As published: groups of equal size, and what is left in the last.".
+-doc "As published: groups of equal size; the remaining nodes are in the last.".
 -spec groups([node()], Count :: pos_integer(), Workers :: pos_integer()) -> [group()].
 groups(Nodes, Count, Workers) when Count =< length(Nodes) ->
     Size = length(Nodes) div Count,
@@ -61,7 +61,7 @@ namespaces(Master, Groups) ->
     [{Name, Nodes} || {_, Name, Nodes, _} <- Groups] ++
         [{{orbit, master}, [Master | [First || {_, _, [First | _], _} <- Groups]]}].
 
--doc "The links by the formulas, for a mode, so many nodes besides the master's, and groups.".
+-doc "The links by the formulas, for `Nodes` nodes besides the master's, and groups.".
 -spec expected_links(stock | sd | one, Nodes :: pos_integer(), [group()]) -> links().
 expected_links(one, _, _) ->
     #{master => 0, submaster_max => undefined, worker_max => undefined};
@@ -75,7 +75,7 @@ expected_links(sd, _, Groups) ->
         worker_max => most([Size - 1 || Size <- Sizes, Size > 1])
     }.
 
--doc "The links that nodes have, by the same kinds.".
+-doc "The links that the nodes have, by the same kinds.".
 -spec measured_links(Master :: node(), [group()], [{node(), Links :: non_neg_integer()}]) ->
     links().
 measured_links(Master, Groups, Links) ->

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_master).
 -moduledoc """
-The master of Orbit: starts the workers, or the submasters that do, gives the whole credit to the
-owner of 0 with the first vertex, and takes credits back until it has the whole again. Then it asks
-what was found.
+The master of Orbit: starts the workers, or the submasters that start them, gives the whole credit
+with the first vertex to the owner of 0, and takes credits back until it has the whole again. Then
+it asks the workers for their results.
 
 Time runs from the first vertex, when all are ready, until the whole credit is back.
 
@@ -11,9 +11,9 @@ Time runs from the first vertex, when all are ready, until the whole credit is b
 
 There is no recovery: elements and credit are lost with a worker. The master and its submasters are
 linked to all that they start, so that the death of any ends the run with `{died, Role, Reason}`;
-where a process dies of the loss of its node, `Reason` is `noconnection`. A loss without a death,
-such as on a node that hangs, shows as a stall: for so long no worker found anything or gave credit
-back. Either way all processes end. Between two checks of this kind there is no call without an end.
+where a process dies of the loss of its node, `Reason` is `noconnection`. Where nothing dies, such
+as on a node that hangs, the run ends as stalled: for `stall_ms` no worker has found anything or
+given credit back. Either way all processes end.
 """.
 
 -export([run/1, found/0]).
@@ -57,7 +57,7 @@ credit.
 -type failure() :: sderl_orbit_team:death() | {died, {master, node()}, Reason :: term()}
                    | {stalled, Ms :: pos_integer(), Found :: non_neg_integer()}.
 
-%% How long a death may take to be known here that was felt elsewhere.
+%% How long the master may take to learn of a death that another process has noticed.
 -define(CAUSE_MS, 3000).
 
 -define(FOUND_MS, 300).
@@ -88,7 +88,7 @@ is none.
 """.
 -spec found() -> non_neg_integer() | undefined.
 found() ->
-    %% A process that answers nothing ends the run, although its node is up.
+    %% A master that does not answer in time counts as none.
     sderl_fleet_task:ask(?MODULE, found, ?FOUND_MS).
 
 master(Caller, #{stall_ms := StallMs} = Conf) ->
@@ -246,7 +246,7 @@ results(Count, Reports, M0) ->
         {{progress, _, _}, M} -> results(Count, Reports, M)
     end.
 
-%% The next message of the algorithm; a failure ends the run.
+%% The next message of a worker or submaster; a failure ends the run.
 next(
     #m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found, team = Team} = M
 ) ->

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_sequential).
 -moduledoc """
-Orbit in one process: `seq` with one of the tables of `m:sderl_orbit_table`, which says what the
-tables and the distribution cost; `plain` as one would write it without thinking of any of that,
-with the work list and the set of `m:sets`, for comparison.
+Orbit in one process: `seq` with one of the tables of `m:sderl_orbit_table`, to see what the tables
+and the distribution cost; `plain` as one would write it without them, with a work list and a set of
+`m:sets`.
 """.
 
 -export([seq/1, plain/1]).

@@ -11,7 +11,7 @@ The statistics of Orbit at the end, of all workers and of each: as published, wi
 | `vertices_sent`, `vertex_messages` | vertices that went to another worker, and the messages that took, those between gateways included |
 | `credits_returned` | how often a worker without work gave its credit back |
 | `min_atomic_credit` | the K of the smallest part, 2^-K, of the credit that was sent; of a credit that a worker had, `credit_atoms_max` parts at most |
-| `waiting_max` | elements that waited at a worker for their expansion, at most (seen now and then) |
+| `waiting_max` | the most elements that waited at a worker for their expansion (looked at now and then) |
 | `idle_init_ms`, `idle_max_ms`, `idle_tail_ms` | the longest that a worker had to wait for its first vertex, between two, and for the end |
 | `slots`, `nonempty_slots`, `fill_deg` | of the tables, and `nonempty_slots` / `slots` |
 | `max_freq`, `avg_freq`, `nonempty_avg_freq` | elements of a slot: at most, on average, on average of those that have any |
@@ -21,7 +21,7 @@ The statistics of Orbit at the end, of all workers and of each: as published, wi
 
 -export([merge/1, worker/1]).
 
--doc "Of all workers.".
+-doc "The statistics of all workers.".
 -spec merge([sderl_orbit_worker:report()]) -> #{atom() => term()}.
 merge(Reports) ->
     Sum = fun(Key) -> lists:sum([V || #{Key := V} <- Reports]) end,
@@ -60,7 +60,7 @@ filled(Size, Slots, Used, Metrics) ->
         bytes_per_element => maps:get(table_bytes, Metrics) / Size
     }.
 
--doc "Of one.".
+-doc "The statistics of one worker.".
 -spec worker(sderl_orbit_worker:report()) -> #{atom() => term()}.
 worker(#{node := Node,
          contents := #{size := Size, slots := Slots, nonempty_slots := Used, max_freq := Most}} =

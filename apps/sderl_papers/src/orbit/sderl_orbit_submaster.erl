@@ -2,16 +2,16 @@
 -module(sderl_orbit_submaster).
 -moduledoc """
 A submaster of Orbit, on the first node of an s_group: it starts the workers of its group, and
-gateways on its node, and relays what they tell to the master, which has no link to their nodes.
+gateways on its node, and relays their messages to the master, which has no link to their nodes.
 
-It is linked to all of them and to the master. When one of them ends, it tells the master who that
-was; when the master ends it ends, and they with it.
+It is linked to all of them and to the master. When one of them dies, it tells the master which;
+when the master ends it ends, and they with it.
 """.
 
 -export([start/3, init/2]).
 -export_type([task/0]).
 
--doc "`places` are the nodes of the workers by their numbers.".
+-doc "`places`: the workers' numbers and nodes.".
 -type task() :: #{
     group := pos_integer(),
     places := [{pos_integer(), node()}],

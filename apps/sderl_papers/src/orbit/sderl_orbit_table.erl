@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_table).
 -moduledoc """
-Where Orbit keeps the elements it has found: a table that is distributed over workers, each of which
-has a part and is the only one to use it.
+The table of the elements that Orbit has found. It is distributed over the workers; each has a part,
+and is the only one to use it.
 
 | kind | which worker has X | a part |
 |---|---|---|
@@ -13,7 +13,7 @@ The compact table takes 1/4 byte for each number of the space (32 bits in a word
 are no big integers), however many are elements. A kind of table is a module with this behaviour.
 """.
 
--export([new/4, kinds/0, workers/1, owner/2, part/2, insert/2, contents/1]).
+-export([new/4, kinds/0, owner/2, part/2, insert/2, contents/1]).
 -export_type([kind/0, spread/0, part/0, contents/0]).
 
 -doc "The kinds of tables.".
@@ -41,7 +41,7 @@ so many elements.
 }.
 
 -doc """
-How many slots each worker has, when there are so many in all and that many numbers in the space.
+How many slots each worker has, of `Slots` in all, for a space of N numbers.
 """.
 -callback slots(N :: pos_integer(), Slots :: pos_integer(), Workers :: pos_integer()) ->
     pos_integer().
@@ -57,7 +57,7 @@ How many slots each worker has, when there are so many in all and that many numb
 -doc "The part with X, or `seen` when it has X.".
 -callback insert(X :: non_neg_integer(), term()) -> seen | term().
 
--doc "What it has.".
+-doc "The content of a part.".
 -callback contents(term()) -> contents().
 
 -doc """
@@ -75,10 +75,6 @@ module(compact) -> sderl_orbit_table_compact.
 -spec kinds() -> [kind()].
 kinds() -> [hash, compact].
 
--doc "How many workers it is for.".
--spec workers(spread()) -> pos_integer().
-workers({_, _, Workers, _}) -> Workers.
-
 -doc "The number of the worker that X belongs to, from 1.".
 -spec owner(X :: non_neg_integer(), spread()) -> pos_integer().
 owner(X, {Module, _, Workers, Slots}) -> Module:owner(X, Slots, Workers).
@@ -87,7 +83,7 @@ owner(X, {Module, _, Workers, Slots}) -> Module:owner(X, Slots, Workers).
 -spec part(Worker :: pos_integer(), spread()) -> part().
 part(Worker, {Module, _, Workers, Slots}) -> {Module, Module:part(Worker, Slots, Workers)}.
 
--doc "Puts X in, of whose part it is. `seen` when it was there.".
+-doc "Adds X, which belongs to this part. `seen` when it was there.".
 -spec insert(X :: non_neg_integer(), part()) -> part() | seen.
 insert(X, {Module, Part}) ->
     case Module:insert(X, Part) of
@@ -95,6 +91,6 @@ insert(X, {Module, Part}) ->
         New -> {Module, New}
     end.
 
--doc "What a part has.".
+-doc "The content of a part.".
 -spec contents(part()) -> contents().
 contents({Module, Part}) -> Module:contents(Part).

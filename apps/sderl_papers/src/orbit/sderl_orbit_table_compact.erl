@@ -4,9 +4,8 @@
 A table of Orbit for many elements: a worker has a slice of the space and a bit for each number in
 it.
 
-A slot is a number of the space. The bits are in `m:atomics`, not for the sake of several writers,
-of which there are none, but because that is memory which is written in place and which no garbage
-collection copies.
+A slot is a number of the space. The bits are in `m:atomics`, because that memory is written in
+place and is not copied by garbage collection; there is only one writer.
 """.
 
 -behaviour(sderl_orbit_table).

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_team).
 -moduledoc """
-The processes that the master or a submaster of Orbit has started and is linked to: who they are, so
-that whoever died can be named.
+The processes that the master or a submaster of Orbit has started and is linked to, with their
+roles, so that a dead one can be named.
 """.
 
 -export([new/0, add/3, died/3, stop/1]).
 -export_type([team/0, role/0, death/0]).
 
--doc "What a process is.".
+-doc "The role of a process.".
 -type role() ::
     {worker, Index :: pos_integer(), node()}
     | {gateway, Group :: pos_integer(), node()}
@@ -22,11 +22,11 @@ that whoever died can be named.
 
 -define(STOP_MS, 5000).
 
--doc "Nobody.".
+-doc "An empty team.".
 -spec new() -> team().
 new() -> #{}.
 
--doc "One more.".
+-doc "Adds a process.".
 -spec add(pid(), role(), team()) -> team().
 add(Pid, Role, Team) -> Team#{Pid => Role}.
 
@@ -43,8 +43,8 @@ died(Pid, Reason, Team) ->
     end.
 
 -doc """
-Ends all of them and waits until they are gone; not for ever, as a node may stand still. The caller
-traps exits.
+Ends all of them and waits until they are gone, for at most 5 s, as a node may stand still. The
+caller traps exits.
 """.
 -spec stop(team()) -> ok.
 stop(Team) ->

@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_worker).
 -moduledoc """
-A worker of Orbit: has a part of the table, computes the images of its elements, and sends those
-that are not its own to the workers whose they are.
+A worker of Orbit: has a part of the table, computes the images of its elements, and sends those of
+other parts to their workers.
 
 ## Messages
 
 | message | from | |
 |---|---|---|
-| `{init, Conf}` | its leader, which is the master or a submaster | what it needs to know; it answers `{ready, Index}` |
+| `{init, Conf}` | its leader, which is the master or a submaster | its configuration; it answers `{ready, Index}` |
 | `{vertex, X, K}` | a worker, a gateway | an element of its part, perhaps known, with an atom of credit |
 | `{vertices, Xs, K}` | | several, with one atom |
 | `{done, Index, Credit, Found}` | to its leader | it has nothing to do; `Found` is how many elements it has so far |
-| `{progress, Index, Found}` | to its leader | every half second or so |
+| `{progress, Index, Found}` | to its leader | about every half second |
 | `{dump}` | its leader | answered with `{result, Index, Report}`; then it ends |
 
 ## Order of work
@@ -26,8 +26,8 @@ Images of others are gathered into bundles of `batch`. A bundle leaves when it i
 leave when there is nothing else to do. While it has elements or bundles a worker has credit; with
 the last message it may give its last.
 
-It is linked to its leader and ends with it. It has no recovery: what cannot be delivered ends it,
-and so the run.
+It is linked to its leader and ends with it. There is no recovery: a message that cannot be
+delivered ends the worker, and so the run.
 """.
 
 -export([start/3, init/2]).
@@ -42,7 +42,7 @@ name in a group of others, over the library's routes.
 -type route() :: pid() | {gateway, pid()} | {name, Group :: term()}.
 
 -doc """
-`routes` has an element for each worker. `register` is the group to be known in by `{orbit, Index}`.
+`routes` has an element for each worker. In the group `register` its name is `{orbit, Index}`.
 """.
 -type conf() :: #{
     index := pos_integer(),
@@ -59,8 +59,8 @@ name in a group of others, over the library's routes.
 What it found and did. Idle times in milliseconds: until the first vertex, the longest wait between
 two, and from the last work until the end. `least_credit` is the greatest K, so the smallest part,
 that it gave away. `sent` counts messages, `sent_far` those of them that went by way of a gateway,
-`sent_vertices` what was in them. `waiting_max` and `credit_atoms_max` are the most that was seen
-when it looked, now and then.
+`sent_vertices` the vertices in them. `waiting_max` and `credit_atoms_max` are the greatest values
+that it saw, as it looks now and then.
 """.
 -type report() :: #{
     node := node(),
@@ -96,7 +96,7 @@ when it looked, now and then.
     waiting = [] :: [non_neg_integer()],
     credit = sderl_orbit_credit:zero() :: sderl_orbit_credit:credit(),
     unit = 0 :: sderl_orbit_credit:atom_credit(),
-    %% Worker => how many, and they.
+    %% By worker: how many vertices wait for it, and these.
     bundles = #{} :: #{pos_integer() => {pos_integer(), [non_neg_integer()]}},
     found = 0 :: non_neg_integer(),
     expanded = 0 :: non_neg_integer(),
@@ -114,9 +114,9 @@ when it looked, now and then.
 }).
 
 -define(REPORT_MS, 500).
-%% So often (in elements) it looks at the clock, and at how much waits: a power of two.
+%% After so many elements it looks at the clock and at how many wait: a power of two.
 -define(REPORT_EVERY, 256).
-%% For what was routed and could not be delivered.
+%% The library's report on a routed message that could not be delivered.
 -define(UNDELIVERED(To, Why), {sderl_undelivered, To, Why, _}).
 
 -doc "Starts one on a node, linked to the caller, its leader.".
@@ -140,7 +140,7 @@ init(Leader, Index) ->
             work(C, W)
     end.
 
-%% By its name, where others send to that; then it also hears of what it could not send.
+%% Registers its name, where others send to that; then it also gets reports on undelivered messages.
 known(#{register := Group, index := Index}) ->
     ok = sderl_route:reports(true),
     case s_group:register_name(Group, {orbit, Index}, self()) of
@@ -269,7 +269,7 @@ post({name, Group}, To, Message) ->
 -spec undelivered(term(), term()) -> no_return().
 undelivered(To, Why) -> exit({undelivered, To, Why}).
 
-%% Nothing to do since then. Keeps its credit for a moment, in which something may arrive.
+%% There is nothing to do since `Since`. It keeps its credit for a moment, as a vertex may arrive.
 idle(#conf{idle_ms = IdleMs} = C, W, Since) ->
     receive
         {vertex, Y, K} -> work(C, got([Y], K, waited(Since, W)));
@@ -318,7 +318,7 @@ dump(#conf{leader = Leader, index = Index}, W, Since) ->
             sent_vertices => W#w.sent_vertices,
             waiting_max => W#w.waiting_max,
             credit_atoms_max => W#w.atoms_max,
-            %% One that never had anything waited all the time.
+            %% A worker that never got a vertex was idle all the time.
             idle_init_ms => case W#w.idle_init of undefined -> Tail; Init -> Init end,
             idle_max_ms => W#w.idle_max,
             idle_tail_ms => Tail
