@@ -5,10 +5,10 @@ A simulated city over nodes: the crossings of `m:sderl_vm_city`, in bands of row
 under a tree of time managers. A node's manager is above its crossings, a group's above the nodes of
 an s_group, and the root above the groups.
 
-Nodes are in s_groups of `group_size`. Bands that touch exchange vehicles, so the first node of the
-next group is in a group as well; the first nodes of all groups, with the managers of these, are in
-one more. Everything else has no link. What happens in the city is the same on any number of nodes,
-so the result is.
+Nodes are in s_groups of `group_size`. Neighbouring bands exchange vehicles, so a group also has the
+first node of the next group; the first nodes of all groups, with the groups' managers, are in one
+more group. There are no other links. The city, and so the result, is the same on any number of
+nodes.
 
 ## Metrics
 
@@ -18,7 +18,7 @@ Those of `m:sderl_bench_meter` of the steps alone (an operation is a vehicle tha
 |---|---|
 | `seconds` | from the first step to the end of the last one |
 | `drives` | vehicles that drove on, in all steps |
-| `where` | a number for which vehicles are where at the end |
+| `where` | a hash of the places of all vehicles at the end |
 | `groups` | s_groups of nodes |
 
 Source: the description of the City case of Sim-Diasca in Chechina et al., *Evaluating Scalable
@@ -29,8 +29,8 @@ Distributed Erlang*, IEEE TPDS 2017.
 -export_type([params/0]).
 
 -doc """
-`side` crossings in each direction, `vehicles` for each at the start; `work` is what a vehicle takes
-that drives on, as calls of `erlang:phash2/1`. There are as many rows as nodes, or more.
+`side`: crossings in each direction, at least as many as nodes; `vehicles`: how many each crossing
+has at the start; `work`: calls of `erlang:phash2/1` for each vehicle that drives on.
 """.
 -type params() :: #{
     nodes := pos_integer(),
@@ -92,8 +92,8 @@ on(Fleet, Nodes, #{group_size := Size, side := Side, steps := Steps} = Params) -
     end.
 
 -doc """
-The rows of each of so many nodes, first and last: as many on each as can be, the first ones one
-more.
+The first and the last row of each node. Numbers of rows differ by one at most, the larger ones
+first.
 """.
 -spec bands(Side :: pos_integer(), Nodes :: pos_integer()) -> [rows()].
 bands(Side, Nodes) ->
@@ -112,17 +112,17 @@ groups(Nodes, Size) ->
     {Group, Others} = lists:split(Size, Nodes),
     [Group | groups(Others, Size)].
 
-%% A group has the first node of the one behind, whose band touches its last one.
+%% A group also has the first node of the next group, as its last band touches that node's.
 grouped(Fleet, Groups) ->
     Firsts = [First || [First | _] <- Groups],
     Next = case Groups of [_] -> [[]]; _ -> [[First] || First <- tl(Firsts) ++ [hd(Firsts)]] end,
     Overlapping = [{{city, Number}, Group ++ More}
                    || {Number, {Group, More}} <- lists:enumerate(lists:zip(Groups, Next))],
-    %% With two groups both nodes are in both: the managers need no other.
+    %% With two groups both first nodes are in both: the managers need no other group.
     Root = [{{city, root}, Firsts} || length(Groups) > 2],
     make(Fleet, Overlapping ++ Root).
 
-%% One after the other, as they share nodes.
+%% The groups are made one after the other, as they share nodes.
 make(_, []) -> ok;
 make(Fleet, [{_, Members} = Namespace | Others]) ->
     Count = length(Members),
@@ -133,7 +133,7 @@ make(Fleet, [{_, Members} = Namespace | Others]) ->
         make(Fleet, Others)
     end.
 
-%% All over the control channel, which is none of the links.
+%% All calls go over the control channel, which is not a link.
 built(Fleet, Nodes, Groups, #{side := Side} = Params) ->
     Bands = lists:zip(Nodes, bands(Side, length(Nodes))),
     Call = fun(Calls, Function) ->
@@ -150,7 +150,7 @@ built(Fleet, Nodes, Groups, #{side := Side} = Params) ->
         sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_city_manager, start, [Middle], ?CALL_MS)
     end.
 
-%% A node needs to know of the crossings beside its own, and of no others.
+%% A node needs to know only the crossings beside its own.
 touching(Own, Side, All) ->
     #{Other => map_get(Other, All)
       || {Place, _} <- Own, Other <- sderl_vm_city:beside(Place, Side)}.

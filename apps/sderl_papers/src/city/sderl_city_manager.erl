@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_city_manager).
 -moduledoc """
-A time manager of the city: it tells all below that a step begins, and when all have ended it says
-upwards how many vehicles drove on. Below are crossings, or other managers, which may be on other
-nodes.
+A time manager of the city: it tells all processes below that a step begins, and when all have ended
+the step it reports upwards how many vehicles drove on. Below are crossings, or other managers,
+which may be on other nodes.
 
-It watches all below. When one ends, on its own or with its node, the manager ends with that as the
-reason, and so do all above.
+It monitors all processes below. When one ends, by itself or with its node, the manager ends with
+that as the reason, and so do all above.
 """.
 
 -export([crossings/2, start_node/3, start/1, steps/2, ask/2]).
@@ -32,11 +32,11 @@ start_node(Crossings, All, Side) ->
          || {Place, Pid} <- Crossings],
     start([Pid || {_, Pid} <- Crossings]).
 
--doc "Starts a manager of these on this node.".
+-doc "Starts a manager of these processes on this node.".
 -spec start([pid()]) -> pid().
 start(Below) -> spawn(?MODULE, init, [Below]).
 
--doc "Goes through so many steps: how many vehicles drove on, and in how many seconds.".
+-doc "Runs `Steps` steps; gives how many vehicles drove on, and in how many seconds.".
 -spec steps(Root :: pid(), Steps :: pos_integer()) ->
     {non_neg_integer(), float()} | {error, {died, pid(), term()}}.
 steps(Root, Steps) ->

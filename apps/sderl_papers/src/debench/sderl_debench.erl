@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench).
 -moduledoc """
-DE-Bench: what global operations do to a cluster whose nodes talk to one another [004 section 3, 000
-Fig. 9-11].
+DE-Bench: the effect of global operations on a cluster whose nodes call one another.
 
 Every node makes operations of its own (`m:sderl_debench_node`), a weighted mix
-(`m:sderl_debench_mix`) of point-to-point ones, of names that all nodes of the cluster or the group
-have, and of names of the node alone. Nobody coordinates them. The original measures throughput over
-nodes, with a machine for each node. On one machine the processor limits throughput, so it shows
-nothing about the cluster; latency, errors, messages and processor time for each operation do, under
-a load that stays the same for each node.
+(`m:sderl_debench_mix`) of point-to-point operations, of registrations of names that all nodes of
+the cluster or the group know, and of local names. Nothing coordinates the nodes. The original
+measures throughput over nodes, with a machine for each node. On one machine the processor limits
+throughput, so it shows nothing about the cluster; latency, errors, messages and processor time for
+each operation do, under a load that stays the same for each node.
 
 | mode | links | global names |
 |---|---|---|
@@ -37,6 +36,9 @@ with one large one, and what differs is the size of the cluster alone.
 | `per_node` | of each node what `m:sderl_bench_meter` has, and its own `ops_per_s`, `errors` and, of `p2p` and `global`, `latency_us` |
 | `names_left` | names of which some node knows when all is over: 0, else something was not removed |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time; `..._per_op` for each operation that ended |
+
+Source: DE-Bench of the RELEASE project; Chechina et al., *Improving the network scalability of
+Erlang*, JPDC 2016.
 """.
 
 -export([run/2, defaults/0, modes/0]).
@@ -77,7 +79,7 @@ bytes is the block that goes there and back, `compute_us` what the other node co
 -doc "See the table above.".
 -type metrics() :: #{atom() => term()}.
 
-%% From the call that starts the load until nodes begin: each must have got it.
+%% From the call that starts the load until the nodes begin: all must have got it by then.
 -define(LEAD_MS, 300).
 -define(LEAD_MS_PER_NODE, 10).
 -define(PREPARE_MS, 60_000).

@@ -10,10 +10,10 @@ its options and tables.
 -export([summary/0, command/0, check/1, run/2]).
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, real/4, words/1]).
 
-%% Less has hardly an operation in a run, more is no load for one machine.
+%% A lower rate makes hardly an operation in a run; a higher one is too much for one machine.
 -define(LEAST_RATE, 0.01).
 -define(MOST_RATE, 100_000).
-%% Each worker is a process with names of its own, and a payload is in memory many times.
+%% Each worker is a process with its own names, and a payload is in memory many times.
 -define(MOST, [
     {workers, 10_000}, {payload, 10_000_000}, {compute_us, 10_000_000}, {seconds, 86_400},
     {warmup, 3600}, {timeout_ms, 600_000}
@@ -140,7 +140,7 @@ load(Options) ->
         {ok, {open, Rate}}
     end.
 
-%% Exactly is 66 2/3.
+%% The exact limit is 66 2/3.
 pcts(Text) ->
     case reals("--global-pct", Text, 0, floor(10 * sderl_debench_mix:most_pct()) / 10) of
         {ok, Pcts} -> {ok, lists:uniq(Pcts)};
@@ -181,7 +181,7 @@ weights([Word | Words], Pairs) ->
             {error, ["--weights: \"", Word, "\" is not of the form NAME=NUMBER"]}
     end.
 
-%% Operations go from one node to another.
+%% Point-to-point operations need two nodes.
 two(Nodes, Weights) ->
     case {lists:min(Nodes), maps:values(maps:remove(local, Weights))} of
         {1, [_ | _]} ->
@@ -190,7 +190,7 @@ two(Nodes, Weights) ->
         _ -> ok
     end.
 
-%% By the number of nodes.
+%% The size of a group for each number of nodes.
 sizes(false, Nodes, _) ->
     {ok, #{N => N || N <- Nodes}};
 sizes(true, _, #{group_size := Size}) when Size < 2 ->
@@ -222,7 +222,7 @@ run(#{repeat := Repeat} = Options, Output) ->
         {error, Message} -> {error, Message}
     end.
 
-%% As they are in the results. What the load is made of has a key of its own there.
+%% The points with the keys of the results, where `rate` or `workers` stands for the load.
 points(#{mode := Modes, nodes := Nodes, global_pct := Pcts, group_size := Sizes,
          load := {Kind, Value}} = Options) ->
     Common = maps:without([mode, nodes, global_pct, group_size, load, warmup, repeat, compare],

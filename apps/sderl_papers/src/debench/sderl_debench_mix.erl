@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_mix).
 -moduledoc """
-Which operation is next: a weighted mix, drawn anew for each, that the same seed repeats exactly.
+Chooses the next operation: at random, by weights, and for the same seed in the same way.
 
-What is drawn is a *unit*. A point-to-point unit is one operation. A `global` unit is three: a name
-is registered, looked up and unregistered; and so is a `local` one. So it is in the original, where
-a state machine lets a look-up and then an unregistration follow on every registration [004,
-DE-Bench].
+What is drawn is a *unit*. A point-to-point unit is one operation. A `global` or `local` unit is
+three: a name is registered, looked up and unregistered, as in the original, where a state machine
+has a look-up and then an unregistration follow each registration.
 
-A share of global operations is asked for as a share of operations, whatever units these come in;
-`share/1` says how units are drawn for it. Names of kinds are as in the metrics.
+The share of global operations is given as a share of all operations; `share/1` computes from it how
+often units are drawn. Names of kinds are as in the metrics.
 """.
 
 -export([kinds/0, p2p/0, weights/0, steps/1, class/1, most_pct/0]).
@@ -17,7 +16,7 @@ A share of global operations is asked for as a share of operations, whatever uni
 -export_type([kind/0, class/0, p2p/0, unit/0, weight/0, weights/0, mix/0, options/0]).
 
 -type p2p() :: spawn | rpc | erpc | gen_server | gen_statem.
--doc "What an operation is.".
+-doc "The kinds of operations.".
 -type kind() ::
     p2p()
     | global_register
@@ -37,8 +36,8 @@ The kinds with a weight; `local` is the weight of a local registration, which dr
 -type weights() :: #{weight() => number()}.
 
 -doc """
-`global_pct`: of all operations, how many percent are global registrations and unregistrations. The
-rest is split by `weights`; what is not in them has none.
+`global_pct`: the percentage of all operations that are global registrations and unregistrations.
+The rest is split by `weights`; a kind that is not in them is not drawn.
 """.
 -type options() ::
     #{global_pct := number(), weights := weights(), seed := term(), atom() => term()}.
@@ -49,12 +48,12 @@ rest is split by `weights`; what is not in them has none.
 -spec kinds() -> [kind()].
 kinds() -> lists:append([steps(Unit) || Unit <- p2p() ++ [global, local]]).
 
--doc "The kinds that go from node to node.".
+-doc "The point-to-point kinds, which go from node to node.".
 -spec p2p() -> [p2p()].
 p2p() -> [spawn, rpc, erpc, gen_server, gen_statem].
 
 -doc """
-Near the weights of the original's scripts [004], which are 1000 for `spawn` and `rpc` and 10 for
+Near the weights of the original's scripts, which are 1000 for `spawn` and `rpc` and 10 for
 all others: 100 here, so that a run of seconds has some of each.
 """.
 -spec weights() -> weights().
@@ -76,13 +75,14 @@ class(Kind) when Kind =:= local_register; Kind =:= local_whereis; Kind =:= local
 class(_) -> p2p.
 
 -doc """
-The most `global_pct` that there can be: two of three operations, as a look-up goes with them.
+The greatest possible `global_pct`: two of three operations, as each name is also looked up.
 """.
 -spec most_pct() -> float().
 most_pct() -> 200 / 3.
 
 -doc """
-How likely each unit is; they add up to 1. At least one weight is over zero, unless all is global.
+The probability of each unit; they add up to 1. At least one weight is over zero, unless all units
+are global.
 """.
 -spec share(#{global_pct := number(), weights := weights(), atom() => term()}) ->
     [{unit(), float()}].
@@ -102,7 +102,7 @@ global_share(P, Sum, Weights) ->
     M = lists:sum([W * length(steps(Unit)) || Unit := W <- Weights]) / Sum,
     min(1.0, P * M / (2 - 3 * P + P * M)).
 
--doc "How many operations a unit has in the mean.".
+-doc "The mean number of operations of a unit.".
 -spec ops_per_unit(#{global_pct := number(), weights := weights(), atom() => term()}) -> number().
 ops_per_unit(Options) ->
     lists:sum([Share * length(steps(Unit)) || {Unit, Share} <- share(Options)]).

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_node).
 -moduledoc """
-DE-Bench on one node: makes the node's own operations. All nodes do, from the same moment on, and
-none of them is told anything meanwhile; the driver comes back for the tallies.
+DE-Bench on one node: makes the node's own operations. All nodes begin at the same moment, and get
+no message of the driver until it asks for the tallies.
 
 *Open* load: one process makes operations when they are due, each in a process of its own, so that
-none waits for another. It sleeps until the next is due. As timers of Erlang tell whole
+none waits for another. It sleeps until the next is due. As timers of Erlang have whole
 milliseconds, an operation is due at the first whole one after the moment that `m:sderl_bench_pace`
-gives; a timer set for such a moment comes within some hundredths of a millisecond if the processor
-is free.
+gives; a timer for such a moment fires within some hundredths of a millisecond if the processor is
+free.
 
 *Closed* load: so many workers, each of which makes the next operation as soon as its last one has
 ended.
@@ -20,7 +20,7 @@ ended.
 
 -import(sderl_clock, [now_ns/0]).
 
--doc "Operations a second of this node; or workers on it.".
+-doc "Operations a second of this node, or the number of its workers.".
 -type rate() :: {open, PerSecond :: number()} | {closed, Workers :: pos_integer()}.
 
 -doc """
@@ -57,15 +57,15 @@ their way under open load. The other keys are as in `t:sderl_debench_op:context/
     begun :: integer(),
     until :: integer(),
     in_flight :: pos_integer(),
-    %% When the next unit is due, and the moment of the pace, by which it counts: that is the same
-    %% whatever the clock's offset.
+    %% When the next unit is due, and the moment that the pace gave, by which it is counted: that
+    %% does not depend on the clock's offset.
     next = 0 :: integer(),
     at = 0 :: integer(),
-    %% How many units there were, for fresh names.
+    %% The number of units so far, for fresh names.
     made = 0 :: non_neg_integer(),
     flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), At :: integer(),
                                 Name :: term()}},
-    %% Local names that nobody uses.
+    %% Local names that are not in use.
     free :: [atom()],
     tally :: sderl_debench_tally:tally()
 }).
@@ -80,10 +80,10 @@ their way under open load. The other keys are as in `t:sderl_debench_op:context/
     tally :: sderl_debench_tally:tally()
 }).
 
-%% Local names of an open load. An operation has one for some microseconds.
+%% Local names of an open load. An operation uses one for some microseconds.
 -define(LOCAL_NAMES, 100).
 
-%% After the end of the last operation's time, for those that end themselves.
+%% How long operations may take to end themselves when their time is over.
 -define(SLACK_NS, 2_000_000_000).
 
 %% Modules that operations call.
@@ -97,8 +97,8 @@ their way under open load. The other keys are as in `t:sderl_debench_op:context/
 -define(AFTER_FAILURE_MS, 10).
 
 -doc """
-Starts what other nodes call; all nodes must have it before any begins. And loads code, which else
-happens with the first operation of a kind, and takes longer than that.
+Starts the processes that other nodes call; all nodes must have them before any begins. Also loads
+the code, which would otherwise make the first operation of each kind slow.
 """.
 -spec prepare(module()) -> ok | {error, term()}.
 prepare(Impl) ->
@@ -162,7 +162,7 @@ start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
     },
     [
         sderl_fleet_task:start(fun() ->
-            %% Not behind the operations, of which there may be many.
+            %% So that it does not wait behind the operations, of which there may be many.
             _ = process_flag(priority, high),
             open(next(Open))
         end)
@@ -232,7 +232,7 @@ fly(Unit, Target, Name, #open{context = Context, next = Due, at = At, flying = F
     Open#open{flying = Flying#{Pid => {Unit, Due, At, Name}}}.
 
 -doc false.
-%% Its end says how it went: one message less than a result and an end.
+%% The exit reason has the result: one message instead of a result and an exit.
 -spec flight(sderl_debench_mix:unit(), node() | none, term(), integer(),
              sderl_debench_op:context()) -> no_return().
 flight(Unit, Target, Name, Due, Context) ->

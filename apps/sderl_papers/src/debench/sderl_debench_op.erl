@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_op).
 -moduledoc """
-Runs one unit of the mix on a node, and says how each of its operations went.
+Runs one unit of the mix on a node, and gives a sample of each of its operations.
 
-Every operation ends, at the latest when its time is over: those on other nodes by their own
-timeouts. A global one cannot be told to give up, so another process than the waiting one does it.
-That process is killed then, and its name goes with it, as names of dead processes do.
+Every operation ends at the latest when its time is over: those on other nodes by their own
+timeouts. A global operation has no timeout, so a separate process does it. When the time is over
+that process is killed, and its name is removed as those of all dead processes are.
 """.
 
 -export([run/5]).
@@ -13,12 +13,12 @@ That process is killed then, and its name goes with it, as names of dead process
 
 -import(sderl_clock, [now_ns/0]).
 
--doc "A reason `timeout` for all that took too long, else what was raised or answered.".
+-doc "The reason is `timeout` for all that took too long, else what was raised or answered.".
 -type outcome() :: ok | {error, term()}.
 
 -doc """
-How an operation went: when it was due, when it began and when it ended, in nanoseconds of
-`erlang:monotonic_time/1`. That after the first of a unit is due when the one before it has ended.
+When an operation was due, began and ended, in nanoseconds of `erlang:monotonic_time/1`, and its
+outcome. The second and third of a unit are due when the one before has ended.
 """.
 -type sample() ::
     {sderl_debench_mix:kind(), Due :: integer(), Begin :: integer(), End :: integer(), outcome()}.
@@ -69,7 +69,7 @@ p2p(Kind, Node, #{block := Block, compute_us := ComputeUs} = Context) ->
     echoed(p2p(Kind, Node, Block, ComputeUs, left_ms(now_ns(), Context)), Block).
 
 p2p(spawn, Node, Block, ComputeUs, Ms) ->
-    %% After the timeout an answer is nobody's any more.
+    %% An answer after the timeout is dropped.
     Alias = alias([reply]),
     _ = spawn(Node, sderl_debench_echo, reply, [Alias, Block, ComputeUs]),
     receive
@@ -117,7 +117,7 @@ found(Pid) when Pid =:= self() -> ok;
 found(undefined) -> {error, not_found};
 found(Other) -> {error, {found, Other}}.
 
-%% The second and the third need what the first made.
+%% Without the registration there is nothing to look up or unregister.
 steps([], _, _) ->
     [];
 steps([{Kind, Fun} | Steps], Due, Tell) ->
@@ -138,7 +138,7 @@ global(Name, Due, #{impl := Impl, group := Group} = Context) ->
         {global_whereis, fun() -> found(Impl:whereis(Group, Name)) end},
         {global_unregister, fun() -> Impl:unregister(Group, Name) end}
     ],
-    %% Linked: it does not outlive the one that waits, nor a fault of its own that one.
+    %% Linked, so that neither process outlives the other's crash.
     Holder = spawn_link(fun() ->
         _ = steps(Steps, Due, fun(Sample) ->
             Waiting ! {self(), Sample},
@@ -161,7 +161,7 @@ await([Kind | Kinds], Holder, Due, Context) ->
         [{Kind, Due, Begin, now_ns(), {error, timeout}}]
     end.
 
-%% Nothing of it is left in the mailbox.
+%% Removes its messages from the mailbox, too.
 kill(Holder) ->
     Ref = monitor(process, Holder),
     true = unlink(Holder),

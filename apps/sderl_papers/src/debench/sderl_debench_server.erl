@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_server).
 -moduledoc """
-The `gen_server` that each node has for calls of others. One process answers all, one after the
+The `gen_server` on each node that other nodes call. One process answers all calls, one after the
 other, as in the original.
 """.
 
@@ -19,7 +19,7 @@ start() ->
     end.
 
 -doc """
-The block, as that of the node gives it back after so many microseconds of computing; exits as
+Calls the server of a node, which computes for `ComputeUs` and returns the block; exits as
 `gen_server:call/3`.
 """.
 -spec call(node(), Block :: binary(), ComputeUs :: non_neg_integer(), timeout()) -> binary().

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_statem).
 -moduledoc """
-The `gen_statem` that each node has for calls of others, in place of the original's `gen_fsm`.
+The `gen_statem` on each node that other nodes call, in place of the original's `gen_fsm`.
 """.
 
 -behaviour(gen_statem).
@@ -18,7 +18,7 @@ start() ->
     end.
 
 -doc """
-The block, as that of the node gives it back after so many microseconds of computing; exits as
+Calls the process of a node, which computes for `ComputeUs` and returns the block; exits as
 `gen_statem:call/3`.
 """.
 -spec call(node(), Block :: binary(), ComputeUs :: non_neg_integer(), timeout()) -> binary().

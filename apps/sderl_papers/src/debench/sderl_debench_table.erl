@@ -6,7 +6,7 @@
 
 -import(sderl_table, [number/1]).
 
-%% From so many percent of the processor on, latencies tell more of the machine than of the cluster.
+%% Above this utilisation of the processor, latencies say more about the machine than the cluster.
 -define(BUSY_PCT, 70).
 
 -doc "A line for each point, medians where there were several runs.".
@@ -109,7 +109,7 @@ notes(Runs) ->
         ],
         [
             io_lib:format(
-                "\n~ts: the machine was busy (~ts % of the processor); latencies tell of it.\n",
+                "\n~ts: the machine was busy (~ts % of the processor), which latencies include.\n",
                 [name(Params, Points), number(Pct)]
             )
          || {Params, #{cpu_pct := {Pct, _, _}}} <- Points, Pct > ?BUSY_PCT

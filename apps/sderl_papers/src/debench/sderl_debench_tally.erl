@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_tally).
 -moduledoc """
-The results of operations: of one process, of a node, of all nodes, because tallies can be merged.
+The results of operations: of one process, of a node, or of all nodes, as tallies can be merged.
 
-An operation counts when its unit was due in the measured time, whenever it ended; only for
-`ops_per_s` it is when it ended that matters. Latencies are those of successful operations, as in
+An operation counts when its unit was due in the measured time, whenever it ended; for `ops_per_s`
+alone, when it ended in the measured time. Latencies are those of successful operations, as in
 the original.
 """.
 
@@ -12,8 +12,8 @@ the original.
 -export_type([tally/0]).
 
 -doc """
-Cells by second and kind; what ended in time; why operations failed; how late units began in
-nanoseconds.
+`cells`: by second and kind; `ended`: operations that ended in the measured time; `reasons`: why
+operations failed; `late`: how late units began, in nanoseconds.
 """.
 -opaque tally() :: #{
     from := integer(),
@@ -28,20 +28,20 @@ nanoseconds.
 -type cell() :: {Latency :: sderl_bench_histogram:histogram(),
                  Service :: sderl_bench_histogram:histogram(), Errors :: non_neg_integer()}.
 
-%% Reasons that a tally tells apart; an error with another one is counted as such.
+%% How many reasons a tally tells apart; further ones are counted as `other`.
 -define(REASONS, 20).
 %% Reasons that metrics show.
 -define(SHOWN, 5).
 
 -define(SECOND, 1_000_000_000).
 
--doc "Nothing yet, for what is due from and before these moments in nanoseconds.".
+-doc "An empty tally for what is due from `From` on and before `Until`, in nanoseconds.".
 -spec new(From :: integer(), Until :: integer()) -> tally().
 new(From, Until) ->
     #{from => From, until => Until, cells => #{}, ended => #{}, reasons => #{},
       late => sderl_bench_histogram:new()}.
 
--doc "Adds what a unit did that was due then.".
+-doc "Adds the samples of a unit that was due at `Due`.".
 -spec add(Due :: integer(), [sderl_debench_op:sample()], tally()) -> tally().
 add(Due, Samples, Tally) ->
     lists:foldl(fun(Sample, T) -> add_one(Due, Sample, T) end, Tally, Samples).

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_delegated).
 -moduledoc """
-A table under many writers: a client hands an operation to the process that owns the key and goes
-on. A prototype, by the idea of queue delegation locks (D. Klaftenegger, K. Sagonas, K. Winblad,
+A table for many writers: a client hands an operation to the process that owns the key and goes on.
+It is a prototype of the idea of queue delegation locks (D. Klaftenegger, K. Sagonas, K. Winblad,
 *Queue Delegation Locking*, 2018), where a thread that finds a lock taken leaves its operation with
-the holder. Here the holder is a process for good: a *shard* for each part of the keys, with a table
-that only it writes.
+the holder. Here the holder is always the same process: a *shard* for each part of the keys, with a
+table that only it writes.
 
 ```erlang
 Table = sderl_delegated:new(#{shards => 8}),
 C1 = sderl_delegated:client(Table),
-C2 = sderl_delegated:put(key, 1, C1),             % gone on at once
+C2 = sderl_delegated:put(key, 1, C1),             % returns at once
 {{ok, 1}, C3} = sderl_delegated:get(key, C2),
 C4 = sderl_delegated:flush(C3).                   % all of it is done
 ```
@@ -24,9 +24,9 @@ A client is a value that one process keeps; operations without an answer (`put/3
   between its call and its answer. An operation without an answer has that instant before the
   `flush/1`, or any answer of the same shard, that the same client gets next.
 - A client's own operations on a key take effect in the order in which it called them; so it reads
-  what it wrote. Operations on different keys may change places, as they may be of two shards.
-- A shard has at most `window` batches of a client that are not answered: then the client waits, so
-  a fast writer fills no mailbox without a bound.
+  what it wrote. The order of operations on different keys may change, as they may be of two shards.
+- A shard has at most `window` unanswered batches of a client; then the client waits, so a fast
+  writer cannot fill a mailbox without limit.
 - When a shard has died, the next call that waits for it exits with `{delegated, Reason}`. What was
   not answered may be lost.
 
@@ -43,8 +43,8 @@ reads the shard's table itself.
 
 -type options() :: #{batch := pos_integer(), window := pos_integer(), shards := pos_integer()}.
 
-%% Of a shard that has something under way: operations not sent yet, the latest first, how many
-%% these are, and how many batches were sent since the last answer.
+%% Of a shard with operations under way: those not sent yet, the latest first, their number, and how
+%% many batches were sent since the last answer.
 -type under_way() :: {[sderl_delegated_shard:op()], non_neg_integer(), non_neg_integer()}.
 
 -opaque client() :: {tuple(), options(), #{pos_integer() => under_way()}}.
@@ -61,7 +61,7 @@ new(Given) ->
     Options = #{shards := Count} = maps:merge(?DEFAULTS, Given),
     {list_to_tuple([sderl_delegated_shard:start_link() || _ <- lists:seq(1, Count)]), Options}.
 
--doc "Ends the shards, also with operations that are not done.".
+-doc "Ends the shards, even if operations are not done yet.".
 -spec close(delegated()) -> ok.
 close({Shards, _}) -> lists:foreach(fun sderl_delegated_shard:stop/1, tuple_to_list(Shards)).
 
@@ -69,21 +69,21 @@ close({Shards, _}) -> lists:foreach(fun sderl_delegated_shard:stop/1, tuple_to_l
 -spec tables(delegated()) -> [ets:table()].
 tables({Shards, _}) -> [Table || {_, Table} <- tuple_to_list(Shards)].
 
--doc "What a process needs to use it.".
+-doc "A client, with which one process uses the table.".
 -spec client(delegated()) -> client().
 client({Shards, Options}) -> {Shards, Options, #{}}.
 
--doc "Later the key has this value.".
+-doc "Sets the value of a key, later.".
 -spec put(Key :: term(), Value :: term(), client()) -> client().
 put(Key, Value, Client) -> later(Key, {put, Key, Value}, Client).
 
--doc "Later the key is not there.".
+-doc "Removes a key, later.".
 -spec delete(Key :: term(), client()) -> client().
 delete(Key, Client) -> later(Key, {delete, Key}, Client).
 
 -doc """
-Later the value of the key is so much more; of no value, it is this. A value that is no integer
-stays as it is.
+Adds to the value of a key, later; a key without a value gets the number. A value that is no integer
+is not changed.
 """.
 -spec add(Key :: term(), integer(), client()) -> client().
 add(Key, Number, Client) when is_integer(Number) -> later(Key, {add, Key, Number}, Client).
@@ -117,7 +117,7 @@ get(Key, {Shards, Options, UnderWay} = Client) ->
             {sderl_delegated_shard:value(element(Shard, Shards), Key), Client}
     end.
 
--doc "Adds, and answers with the new value. Errors: `no_integer`, as the value is none.".
+-doc "Adds at once, and gives the new value; `no_integer` where the value is no integer.".
 -spec add_get(Key :: term(), integer(), client()) -> {integer() | {error, no_integer}, client()}.
 add_get(Key, Number, {Shards, Options, UnderWay}) when is_integer(Number) ->
     Shard = shard(Key, Shards),
@@ -125,7 +125,7 @@ add_get(Key, Number, {Shards, Options, UnderWay}) when is_integer(Number) ->
     Answer = sderl_delegated_shard:ask(element(Shard, Shards), Ops, {add, Key, Number}),
     {Answer, {Shards, Options, maps:remove(Shard, UnderWay)}}.
 
--doc "Returns when all that this client called is done.".
+-doc "Returns when all operations of this client are done.".
 -spec flush(client()) -> client().
 flush({Shards, Options, UnderWay}) ->
     Asked = [sderl_delegated_shard:request(element(Shard, Shards), Ops, none)

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_delegated_shard).
 -moduledoc """
-The process that owns a part of the keys of a `m:sderl_delegated`: it does the operations of a batch
-in their order, and then what is asked for with it.
+The process that owns a part of the keys of a table of `m:sderl_delegated`: it does the operations
+of a batch in their order, and then the one that needs an answer.
 """.
 
 -export([start_link/0, stop/1, send/2, ask/3, request/3, answer/1, value/2]).
@@ -37,7 +37,7 @@ send({Pid, _}, Ops) ->
     Pid ! {batch, Ops},
     ok.
 
--doc "A batch, and then something to answer: `ok` where nothing is asked for.".
+-doc "A batch, and then an operation with an answer; `ok` where there is none.".
 -spec ask(shard(), [op()], asked()) -> term().
 ask(Shard, Ops, Asked) -> answer(request(Shard, Ops, Asked)).
 
@@ -56,7 +56,7 @@ answer(Ref) ->
         {'DOWN', Ref, process, _, Reason} -> exit({delegated, Reason})
     end.
 
--doc "What the table has, read by the caller.".
+-doc "The value of a key, read from the table by the caller.".
 -spec value(shard(), Key :: term()) -> {ok, term()} | none.
 value({_, Table}, Key) ->
     try
@@ -100,7 +100,7 @@ answered(none, _) -> ok;
 answered({get, Key}, Table) -> found(Table, Key);
 answered({add, Key, Number}, Table) -> added(Key, Number, Table).
 
-%% A value that is no number, put there by one client, must not cost all others the shard.
+%% A value that is no integer, put there by one client, must not crash the shard.
 added(Key, Number, Table) ->
     try
         ets:update_counter(Table, Key, Number, {Key, 0})

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_table_delegated).
 -moduledoc """
-`m:sderl_delegated` among the tables of `bin/sderl bench tables`. Additions are without an answer,
-as those of `counters` are.
+`m:sderl_delegated` as a table of `bin/sderl bench tables`. Additions have no answer, as those of
+`counters` have none.
 """.
 
 -behaviour(sderl_bench_table).

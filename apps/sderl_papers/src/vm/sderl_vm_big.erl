@@ -40,7 +40,7 @@ run(run, #{processes := Count} = Settings) ->
                  || Node <- sderl_bench_vm_nodes:in_turn(Count, Settings)],
     _ = [Process ! {others, Processes} || Process <- Processes],
     Answers = [receive {answered, Process, Got} -> Got end || Process <- Processes],
-    %% They answer others until all are ready.
+    %% They answer pings until all processes have got their answers.
     _ = [Process ! stop || Process <- Processes],
     _ = [receive {stopped, Process} -> ok end || Process <- Processes],
     lists:sum(Answers).

@@ -3,19 +3,19 @@
 -moduledoc """
 `city`: a simulated city in steps of time. Each crossing of a grid is an actor with a queue of
 vehicles, of which some drive on to a crossing beside it in each step. Time managers, a tree with up
-to four below each, tell the actors of a step when it begins, and say upwards when all of them have
-ended it; an actor has ended when all that it sent has been acknowledged. So all actors wait for the
-slowest one in every step.
+to four below each, tell the actors when a step begins, and report upwards when all of them have
+ended it; an actor has ended a step when all vehicles that it sent have been acknowledged. So all
+actors wait for the slowest one in every step.
 
 The lowest managers are one for each core. 8 by 8 crossings and 16 steps, 16 by 16 and 32, or 32 by
 32 and 64, by the size, with ten vehicles for each crossing at the start. `m:sderl_city` has the
 same crossings on the nodes of s_groups, where a vehicle that drives on takes some work; here it
-takes none. On several nodes each has as many crossings, one row after the other, and the lowest
-managers of these; managers above them are beside the first one that they manage.
+takes none. On several nodes the crossings are divided evenly, row by row; their lowest managers are
+on the same node, and each manager above is on the node of the first one below it.
 
 Source: the description of `city_simulation` in BenchErl (Aronis et al., Erlang Workshop 2012), a
-program of the simulator Sim-Diasca, of which only the scheme is here: actors under a tree of time
-managers.
+program of the simulator Sim-Diasca, of which only the structure is here: actors under a tree of
+time managers.
 """.
 
 -behaviour(sderl_bench_vm_program).
@@ -67,13 +67,13 @@ prepare(#{managers := Count, side := Side, vehicles := Vehicles} = Settings) ->
     Each = max(1, Count div tuple_size(Nodes)),
     {Settings, root([managed(Part) || Here <- Own, Part <- shares(Each, Here)]), none}.
 
-%% As many places on each, and places beside each other on the same.
+%% Divides the places evenly, with neighbouring places on the same node.
 node_of(Place, Places, Nodes) -> element(1 + Place * tuple_size(Nodes) div Places, Nodes).
 
 %% The manager of a part is on the node of its first one.
 managed([First | _] = Part) -> spawn_link(node(First), fun() -> manager(Part) end).
 
--doc "The vehicles that a crossing begins with, of which each has so many.".
+-doc "The `Count` vehicles that a crossing begins with.".
 -spec vehicles(Place :: non_neg_integer(), Count :: pos_integer()) -> [pos_integer()].
 vehicles(Place, Count) -> lists:seq(Place * Count + 1, (Place + 1) * Count).
 
@@ -115,7 +115,7 @@ asked(Pid, What) ->
     Pid ! {What, self()},
     receive {Pid, Sum} -> Sum end.
 
-%% Everything is done by all below, and their sum goes up.
+%% Passes each question on to all below, and the sum of their answers up.
 manager(Below) ->
     receive
         stop ->
@@ -130,8 +130,8 @@ manager(Below) ->
     end.
 
 -doc """
-A crossing. Each vehicle that drives on takes so much work. It is told its neighbours
-(`{beside, {Pid, Pid, Pid, Pid}}`) before it is told of a step.
+A crossing. Each vehicle that drives on takes `Work`. The crossing is told its neighbours
+(`{beside, {Pid, Pid, Pid, Pid}}`) before its first step.
 """.
 -spec crossing(Place :: non_neg_integer(), Queue :: [pos_integer()], Work :: non_neg_integer()) ->
     ok.
@@ -140,8 +140,8 @@ crossing(Place, Queue, Work) ->
         {beside, Beside} -> crossing({Place, Work}, Beside, Queue, [])
     end.
 
-%% `Came`: vehicles with the step in which they came, in whatever order. They drive on in the next
-%% step at the earliest; some may have come before this crossing was told of their step.
+%% `Came`: vehicles with the step in which they came, in any order. They drive on in the next step
+%% at the earliest; some come before this crossing has been told of their step.
 crossing({Place, Work} = Is, Beside, Queue, Came) ->
     receive
         {{step, Step}, Manager} ->
@@ -164,7 +164,7 @@ crossing({Place, Work} = Is, Beside, Queue, Came) ->
             ok
     end.
 
-%% The work of a vehicle has no result but that it takes time.
+%% The work of a vehicle only takes time; its result is not used.
 worked(0, Vehicle, _) -> Vehicle;
 worked(Left, Vehicle, Value) -> worked(Left - 1, Vehicle, erlang:phash2(Value + Left)).
 

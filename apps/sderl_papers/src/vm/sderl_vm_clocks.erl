@@ -2,7 +2,7 @@
 -module(sderl_vm_clocks).
 -moduledoc """
 `clocks`: one process for each core reads the time again and again, a stage for each clock of the
-virtual machine, and in the last stage sets a timer and takes it back as often. 20,000, 100,000 or
+virtual machine; in the last stage it sets a timer and cancels it, as often. 20,000, 100,000 or
 500,000 times in each process.
 
 Not of BenchErl: claim C14 asks what reading the time costs, and `parallel` makes lists of what it
@@ -16,7 +16,7 @@ reads.
 
 -export([summary/0, settings/2, operations/1, alone/0, stages/1, prepare/1, run/2, finish/1]).
 
-%% It never expires.
+%% The timer is cancelled long before.
 -define(TIMER_MS, 10_000_000).
 
 -doc false.

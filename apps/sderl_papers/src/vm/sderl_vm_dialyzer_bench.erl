@@ -5,10 +5,10 @@
 others of them with it, one stage each. The 8, 24 or 48 smallest modules are divided between both,
 by the size: the published one analyses all of OTP, which takes minutes for a repetition.
 
-It tells of no operations: its stages do different things with different modules.
+It has no operations: its stages do different things with different modules.
 
-The output is the number of modules, and not what is found in them, which is not the same in two
-versions of OTP. It needs the modules' debug information, which most distributions of OTP have.
+The output is the number of modules, and not what is found in them, which differs between versions
+of OTP. It needs the modules' debug information, which most distributions of OTP have.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
@@ -42,7 +42,7 @@ prepare(#{modules := Count}) ->
         orelse error("this OTP has no Dialyzer: it is a package of its own in some systems"),
     Beams = filelib:wildcard(filename:join(code:lib_dir(stdlib), "ebin/*.beam")),
     Sized = lists:sort([{filelib:file_size(Beam), Beam} || Beam <- Beams]),
-    %% Each stage has one at least.
+    %% Each stage has at least one module.
     Chosen = first(max(2, Count), [Beam || {_, Beam} <- Sized]),
     _ = length(Chosen) > 1 orelse error("the modules of stdlib have no debug information"),
     {First, Others} = lists:split(length(Chosen) div 2, Chosen),
@@ -51,7 +51,7 @@ prepare(#{modules := Count}) ->
                         lists:concat(["sderl_dialyzer_", os:getpid(), "_", Unique, ".plt"])),
     {Plt, First, Others}.
 
-%% All of them where there are fewer.
+%% The first `Count` modules with debug information, or all where there are fewer.
 first(0, _) -> [];
 first(_, []) -> [];
 first(Count, [Beam | Beams]) ->

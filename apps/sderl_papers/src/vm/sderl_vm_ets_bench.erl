@@ -98,7 +98,7 @@ updates(mixed_0) -> 0;
 updates(mixed_1) -> 1;
 updates(mixed_10) -> 10.
 
-%% Of 200 draws as many insert as delete.
+%% Half of the updates insert and half delete, so `Share` in percent is one in 200 draws for each.
 one(insert, _, Key, Table) -> ets:insert(Table, {Key, Key});
 one(delete, _, Key, Table) -> ets:delete(Table, Key);
 one(Phase, Draw, Key, Table) ->

@@ -47,7 +47,8 @@ run(run, {Table, #{writers := Writers, readers := Readers, keys := Keys} = Setti
                || _ <- lists:seq(1, Readers)],
     {Table, Settings, lists:sum([receive {Worker, Count} -> Count end || Worker <- Workers])}.
 
-%% The output is the number of reads: their results depend on the order of the workers.
+%% The output is the number of operations and the final content: the results of reads depend on the
+%% order of the workers.
 -doc false.
 -spec finish(term()) -> {integer(), integer()}.
 finish({Table, _, Operations}) ->

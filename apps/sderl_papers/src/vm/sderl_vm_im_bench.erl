@@ -14,7 +14,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 -export([summary/0, settings/2, operations/1, alone/0, uses/0, stages/1, prepare/1, run/2,
          finish/1]).
 
-%% Nothing is asked for again: who is slow is waited for.
+%% No request is repeated: slow answers are waited for.
 -define(RETRY_MS, 600_000).
 
 -doc false.
@@ -28,7 +28,7 @@ settings(Size, Cores) ->
     #{clients => Cores * maps:get(Size, #{short => 16, intermediate => 32, long => 64}),
       messages => 32}.
 
-%% One of a conversation, with its part of the logins and logouts.
+%% An operation is a message of a conversation, with its part of the logins and logouts.
 -doc false.
 -spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()} | none.
 operations(#{clients := Clients}) when Clients < 2 -> none;
@@ -93,7 +93,7 @@ run(logout, {_, _, _, Clients} = State) ->
     ok = each(fun({_, Client}) -> ok = sderl_im_client:logout(Client) end, Clients),
     State.
 
-%% All at the same time.
+%% Calls `Fun` for all elements at the same time.
 each(Fun, List) ->
     Main = self(),
     Pids = [spawn_link(fun() -> Fun(Element), Main ! {self(), done} end) || Element <- List],

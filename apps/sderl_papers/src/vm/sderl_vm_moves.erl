@@ -17,7 +17,7 @@ are those of the well-known puzzle, whose shortest solution for N pieces has N *
 
 -doc false.
 -spec summary() -> string().
-summary() -> "a search level by level, with a shared table of what was seen".
+summary() -> "a breadth-first search with a shared table of the boards that were seen".
 
 -doc false.
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
@@ -48,7 +48,8 @@ run(run, {#{pieces := Pieces, workers := Workers} = Settings, Seen, none}) ->
     true = ets:insert(Seen, {Start}),
     {Settings, Seen, levels([Start], <<White/binary, $e, Black/binary>>, Seen, Workers, 0)}.
 
-%% The whole last level is searched, so that the number of boards depends on nobody's order.
+%% The last level is searched to its end, so that the number of boards does not depend on the order
+%% of the workers.
 levels(Boards, Goal, Seen, Workers, Moves) ->
     case ets:member(Seen, Goal) of
         true -> Moves;

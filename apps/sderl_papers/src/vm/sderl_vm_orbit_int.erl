@@ -3,8 +3,9 @@
 -moduledoc """
 `orbit_int`: the orbit of `m:sderl_orbit_generators` by workers, each of which owns a part of the
 space; a worker sends every image to its owner. `g13` over 11 numbers for each core (short), `g124`
-or `g1245` over 157; 2 workers for each core. The end is known by credits, as in Orbit itself. On
-several nodes the workers are on one after the other, and the master is on the first one.
+or `g1245` over 157; 2 workers for each core. Termination is detected by credits, as in Orbit
+itself. On several nodes the workers are spread over these in turn, and the master is on the first
+one.
 
 With the setting `intra_worker` a worker starts a process for each new vertex, which computes its
 images and sends them; without it the worker does so itself. The published program has both.
@@ -29,7 +30,7 @@ settings(Size, Cores) ->
     #{generators => Generators, space => Cores * Space, workers => 2 * Cores,
       intra_worker => false}.
 
-%% The first vertex, and the images of each that was found.
+%% The first vertex, and the images of each element that was found.
 -doc false.
 -spec operations(sderl_bench_vm_program:settings(), {pos_integer(), non_neg_integer()}) ->
     {pos_integer(), string()}.
@@ -96,7 +97,7 @@ work(#{master := Master} = Own, Seen, Credit, Unit) ->
         idle(Own, Seen, Credit)
     end.
 
-%% Nothing to do: the credit goes back, and the next vertex brings some.
+%% Nothing to do: the credit goes back to the master, and the next vertex brings new credit.
 idle(#{master := Master} = Own, Seen, Credit) ->
     _ = case Credit =:= sderl_orbit_credit:zero() of
         true -> nothing;

@@ -2,8 +2,8 @@
 -module(sderl_vm_parallel).
 -moduledoc """
 `parallel`: processes that each make a list of times of the day. With `erlang:now/0`, as published,
-each must differ from all others, which takes a lock that all share; `parallel_monotonic` asks for
-the monotonic time instead. 4 processes for each core, and 313 (short), 1,250 or 2,500 times for
+all times must differ, which needs a lock that all processes share; `parallel_monotonic` reads the
+monotonic time instead. 4 processes for each core, and 313 (short), 1,250 or 2,500 times for
 each core in each.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
@@ -47,6 +47,6 @@ run(run, #{processes := Processes, times := Times, clock := Clock}) ->
                || _ <- lists:seq(1, Processes)],
     lists:sum([receive {Worker, Count} -> Count end || Worker <- Workers]).
 
-%% The name is a variable in both cases, so that the call costs the same.
+%% The function's name is a variable for both clocks, so that the call itself costs the same.
 times(0, _, Times) -> Times;
 times(Left, Clock, Times) -> times(Left - 1, Clock, [erlang:Clock() | Times]).

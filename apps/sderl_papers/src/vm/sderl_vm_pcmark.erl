@@ -49,7 +49,7 @@ run(run, {Tables, #{workers := Workers, rows := Rows} = Settings, 0}) ->
             || I <- lists:seq(1, Workers)],
     {Tables, Settings, lists:sum([receive {Pid, Seen} -> Seen end || Pid <- Pids])}.
 
-%% Every worker has seen all rows of all tables, and each of its updates is there.
+%% The output shows that every worker has seen all rows of all tables, and made all its updates.
 -doc false.
 -spec finish(term()) -> {Seen :: non_neg_integer(), Updates :: non_neg_integer()}.
 finish({Tables, _, Seen}) ->

@@ -6,7 +6,7 @@ replicas, a quarter of the ring apart; a read goes to all of them, and ends with
 answers. A request is passed on by the fingers of a node, which are 1, 2, 4 and so on nodes away, so
 it takes half the binary logarithm of the number of nodes on average. Two clients for each core, on
 a ring of 64, 128 or 256 nodes, with 128, 512 or 2,048 reads each. On several nodes of Erlang the
-processes of the ring, and the clients, are on one after the other.
+processes of the ring, and the clients, are spread over these in turn.
 
 Source: the description of `scalaris_bench` in BenchErl (Aronis et al., Erlang Workshop 2012), which
 reads from a ring of Scalaris; this one has no joins, failures or writes.
@@ -63,7 +63,7 @@ reads(0, _, _, _, Sum) -> Sum;
 reads(Left, Ring, Nodes, Random0, Sum) ->
     {Key, Random1} = rand:uniform_s(1 bsl 16, Random0),
     {Entry, Random} = rand:uniform_s(Nodes, Random1),
-    %% The fourth answer is dropped when the alias is gone.
+    %% The fourth answer is dropped: the alias is inactive by then.
     Alias = alias([explicit_unalias]),
     _ = [element(Entry, Ring) ! {read, Home, Key, Alias} || Home <- homes(Key, Nodes)],
     {_, Value} = lists:max([receive {Alias, Answer} -> Answer end
@@ -72,7 +72,7 @@ reads(Left, Ring, Nodes, Random0, Sum) ->
     forget(Alias),
     reads(Left - 1, Ring, Nodes, Random, Sum + Value).
 
-%% It may have come before the alias went.
+%% The fourth answer may have come before the alias was removed.
 forget(Alias) ->
     receive
         {Alias, _} -> forget(Alias)
@@ -98,7 +98,7 @@ serve(I, Nodes, Fingers) ->
             Alias ! {Alias, {Key bsr 2, Key}},
             serve(I, Nodes, Fingers);
         {read, Home, _, _} = Read ->
-            %% The finger that comes nearest without passing it.
+            %% The finger that comes nearest to the home without passing it.
             Distance = (Home - I + Nodes) rem Nodes,
             element(1 + log2(Distance), Fingers) ! Read,
             serve(I, Nodes, Fingers);

@@ -71,7 +71,7 @@ member(Main, Stage) ->
             serve(Main)
     end.
 
-%% One after the other, and answering those of others meanwhile.
+%% Pings one process after the other, and answers the pings of others meanwhile.
 ping([], _, Got) -> Got;
 ping([Other | Others], Stage, Got) ->
     Other ! {ping, self()},
