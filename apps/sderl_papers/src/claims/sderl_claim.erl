@@ -4,9 +4,9 @@
 A claim of the published work, as an experiment that `bin/sderl reproduce` repeats: which points to
 measure, and what the points say about the claim.
 
-A claim's module is pure. Its verdict is computed from what was measured and from nothing else:
-whoever reads `points.jsonl` comes to the same one. A value that a formula gave is compared with one
-that was measured, never with itself.
+A claim's module is pure. Its verdict is computed from the measurements alone: whoever reads
+`points.jsonl` comes to the same one. The value of a formula is compared with a measured one, never
+with itself.
 
 The module is listed in `all/0`.
 """.
@@ -16,7 +16,7 @@ The module is listed in `all/0`.
               table/0, verdict/0]).
 
 -doc """
-What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`,
+The functions that measure: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`,
 `sderl_im:run/2`, `sderl_bench_deploy:once/2`, `sderl_reproduce_vm:run/2`,
 `sderl_reproduce_schedulers:run/2`, `sderl_reproduce_balance:run/2`, `sderl_city:run/2`.
 """.
@@ -26,8 +26,8 @@ What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:
 -doc """
 One point: `params` are those of the workload without `seed` and `run`, and with the workload they
 are what identifies it, so that claims share points. It should take `fixed_s` seconds, which do not
-depend on the machine, and about `work_s` more, which do. `most_runs` is for one that takes very
-long, `least_runs` for one that says nothing with fewer.
+depend on the machine, and about `work_s` more, which do. `most_runs`: at most so many runs of it,
+as one takes very long; `least_runs`: it says nothing with fewer.
 """.
 -type point() :: #{
     workload := workload(),
@@ -38,13 +38,13 @@ long, `least_runs` for one that says nothing with fewer.
     least_runs => pos_integer()
 }.
 
--doc "`not_shown`: at this scale, or with these points, neither can be told.".
+-doc "`not_shown`: neither follows from these points, or at this scale.".
 -type verdict() :: confirmed | refuted | not_shown.
 
 -doc """
-What a claim is. `id`: the name on the command line, `C1`. `title`: a few words. `question`: what is
-asked of the machine. `claim`: what was published, and where. `share`: the part of the budget of all
-claims that is this one's, as a weight.
+Describes a claim. `id`: the name on the command line, `C1`. `title`: a few words. `question`: what
+is asked of the machine. `claim`: what was published, and where. `share`: the weight of this claim
+in the budget of all claims.
 """.
 -type about() :: #{
     id := binary(),
@@ -54,7 +54,7 @@ claims that is this one's, as a weight.
     share := pos_integer()
 }.
 
--doc "What is shown of the points of one claim.".
+-doc "The plots, tables and notes of one claim.".
 -type said() :: #{
     plots := [plot()],
     tables := [table()],
@@ -62,8 +62,8 @@ claims that is this one's, as a weight.
 }.
 
 -doc """
-What the report shows of one claim. All texts are for people. A page of something that nothing was
-published about has the verdict `none` and an empty `claim`.
+A claim in the report. All texts are for people. A page without a published claim has the verdict
+`none` and an empty `claim`.
 """.
 -type page() :: #{
     id := binary(),
@@ -105,19 +105,19 @@ law, `points` alone are for single values, of which several may be at one `x`.
 -doc "Each row is as long as the header.".
 -type table() :: #{title := binary(), header := [binary()], rows := [[binary()]]}.
 
--doc "What it is.".
+-doc "Describes the claim.".
 -callback about() -> about().
 
 -doc "What to measure, the most important first.".
 -callback points(sderl_reproduce_scale:scale()) -> [point()].
 
--doc "The verdict from the points, and why; there may be any points, and none.".
+-doc "The verdict from the points, and why; there may be any points, or none.".
 -callback verdict([sderl_claim_points:measured()]) -> {verdict(), binary()}.
 
--doc "What is shown of the points.".
+-doc "The plots, tables and notes from the points.".
 -callback page([sderl_claim_points:measured()]) -> said().
 
--doc "The claims that there are, in their order.".
+-doc "All claims, in their order.".
 -spec all() -> [module()].
 all() ->
     [
@@ -127,7 +127,7 @@ all() ->
         sderl_claim_c16, sderl_claim_c17, sderl_claim_c19
     ].
 
--doc "The module of a claim; `unbuilt` are those of the list of claims that have none yet.".
+-doc "The module of a claim; `unbuilt`: the claim is in the list of claims, but has no module yet.".
 -spec named(Id :: unicode:chardata()) -> {ok, module()} | {error, unbuilt | unknown}.
 named(Id) ->
     Upper = unicode:characters_to_binary(string:uppercase(Id)),
@@ -154,7 +154,7 @@ id(Module) -> map_get(id, Module:about()).
 share(Module) -> map_get(share, Module:about()).
 
 -doc """
-The page of a claim: what it is, what the points say, and the command that measures them again.
+The page of a claim, with its verdict and the command that measures it again.
 """.
 -spec page(module(), [sderl_claim_points:measured()], Command :: binary()) -> page().
 page(Module, Points, Command) ->

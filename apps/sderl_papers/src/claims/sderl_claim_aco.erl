@@ -6,8 +6,8 @@ share, and their conditions.
 
 In the distributed variants each colony has a node of its own, in a tree below nodes that only pass
 results on: with degree P and X levels these are P^X colonies (`leaves/2`). `tl` has no such nodes,
-and is given as many colonies, so that all four do the same work. The comparison is therefore by
-colonies, and `nodes` are those of the trees; one more node starts it all.
+and gets as many colonies, so that all four do the same work. They are therefore compared by
+colonies; `nodes` are those of the trees, and one more node starts the run.
 """.
 
 -export([quality/3, weak/3, long/3, leaves/2]).
@@ -20,7 +20,7 @@ colonies, and `nodes` are those of the trees; one more node starts it all.
 %% Seconds of processor time that a schedule of 100 jobs takes on a machine of today, and how it
 %% grows with the jobs: with their square.
 -define(ANT_S, 0.00006).
-%% Processors: those of the smallest machine.
+%% The processors of the smallest machine.
 -define(CORES, 2).
 
 -type variant() :: smp | tl | ml | gr | sr.
@@ -50,7 +50,7 @@ quality(#{aco := #{quality := #{ants := Ants, local_iterations := L, global_iter
 weak(#{aco := #{work := Work}, pairs := Pairs}, Variant, Tree) ->
     (tree(Variant, Tree, Work, #{}))#{least_runs => min(2, Pairs)}.
 
--doc "One that lasts, with what is asked of it.".
+-doc "A longer run, with kills or monitoring as `Asked`.".
 -spec long(sderl_reproduce_scale:scale(), variant(),
            Asked :: #{chaos => map(), monitoring => on}) -> sderl_claim:point().
 long(#{aco := #{work := #{global_iterations := G} = Work, long := #{tree := Tree, times := Times}},
@@ -100,11 +100,10 @@ power(P, X) -> P * power(P, X - 1).
 variants() -> [gr, tl, ml, sr].
 
 -doc """
-The mean excess over the best cost that is known, in percent, for each number of colonies:
-`{Colonies, [{Instance, Excess}]}`, over the instances that were measured with all these numbers.
-The best is the known optimum, or else the least of all runs on the instance. An instance whose best
-is 0 is left out, as there is no percentage of it. `Of` says which cost: `final`, or that after an
-iteration.
+The excess over the best cost, in percent, for each number of colonies: `{Colonies, [{Instance,
+Excess}]}`, of the instances that were measured with all these numbers. The best cost is the known
+optimum, or else the least of all runs on the instance. An instance whose best cost is 0 is left
+out, as there is no percentage of it. `Of`: the `final` cost, or that after an iteration.
 """.
 -spec excess([sderl_claim_points:measured()], Of :: final | pos_integer()) ->
     #{curve := [{pos_integer(), [{binary(), float()}]}], known := non_neg_integer(),
@@ -126,7 +125,7 @@ excess(Points, Of) ->
     ],
     Instances = [I || {_, I} <- lists:usort([{string:length(I), I} || {{_, I}, _, _} <- Seen])],
     Colonies = lists:usort([C || {{C, _}, _, _} <- Seen]),
-    %% The instances that have all of most colonies, and no half ones.
+    %% As many numbers of colonies and instances as were measured completely.
     {Used, Whole} = whole(Colonies, Instances, [At || {At, _, _} <- Seen]),
     case {Used, Whole} of
         {[_ | _], [_ | _]} ->
@@ -146,7 +145,7 @@ excess(Points, Of) ->
             none
     end.
 
-%% Only points with the same work: that of most of them.
+%% Only points with the same work: the most frequent one.
 widest([]) -> [];
 widest(Groups) ->
     By = maps:groups_from_list(fun(#{params := Params}) ->
@@ -254,7 +253,7 @@ order(Points, Variants) ->
 nodes(#{params := #{<<"nodes">> := Nodes}}) -> Nodes;
 nodes(_) -> 0.
 
--doc "What a variant is called.".
+-doc "The name of a variant.".
 -spec name(variant()) -> unicode:chardata().
 name(smp) -> "one node";
 name(tl) -> "TL, two levels";
@@ -280,7 +279,7 @@ plot(Title, Y, Points, What) ->
 table(Points) ->
     table("All points", [{name(V), Group} || V <- variants(), {_, Group} <- sized(Points, V)]).
 
--doc "All there is to know of these points, a row each.".
+-doc "A table with a row for each of these points.".
 -spec table(unicode:chardata(), [{Name :: unicode:chardata(), sderl_claim_points:group()}]) ->
     sderl_claim:table().
 table(Title, Named) ->

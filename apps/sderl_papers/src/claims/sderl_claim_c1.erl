@@ -47,8 +47,8 @@ points(#{shares := Shares, few := Few, base_pct := Base} = Scale) ->
          || Pct <- lists:reverse(lists:sort(Few)), Size <- lists:reverse(Ends)].
 
 -doc """
-Compares where each share bends with where the larger ones do, over the sizes that both were
-measured at. `confirmed`: no larger share bends later, and one sooner. `refuted`: a larger one bends
+Compares the sizes at which each share and the larger ones bend, among the sizes at which both were
+measured. `confirmed`: no larger share bends later, and one sooner. `refuted`: a larger one bends
 later; or nothing bends over a tenfold range, though 1 % or more was asked for.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
@@ -99,7 +99,7 @@ flat({Pct, Groups}) ->
 bend([]) ->
     none;
 bend([{Least, Smallest} | _] = Groups) ->
-    %% If nothing is known, the value is an atom, which is greater than any number.
+    %% Without a value it is an atom, which is greater than any number.
     Limit = fun(N) ->
         case value(Smallest, sderl_claim_load:p(global, p50)) of
             undefined -> none;

@@ -10,7 +10,7 @@
 -import(sderl_claim_points,
         [grouped/3, value/2, sum/2, spread/2, apart/3, paired/3, cell/2, scaled/2, text/1, text/2]).
 
-%% So many times as long is a cost, and within NONE times is none.
+%% More than COST times as long is a cost; up to NONE times is none.
 -define(NONE, 1.1).
 -define(COST, 1.5).
 %% Kills behind a verdict, in each variant.

@@ -9,9 +9,9 @@
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [text/1, text/2]).
 
-%% Published, in percent of the run time: 1.33 in the one place, 1.5 in the other.
+%% Published, in percent of the run time: 1.33 in the paper, 1.5 in the report.
 -define(MOST_PCT, 1.5).
-%% Pairs of runs that say something.
+%% Fewer pairs of runs say nothing.
 -define(LEAST_PAIRS, 5).
 
 %% The programs that run under monitoring, and the metric of their processor time per operation

@@ -20,7 +20,7 @@ in a `receive` costs little.
 %% cost before.
 -define(LITTLE, 20).
 -define(BEFORE, 62).
-%% With so many schedulers reading is to be faster by their number divided by this.
+%% Reading must be faster by the number of schedulers divided by this.
 -define(PART, 4).
 
 -doc false.

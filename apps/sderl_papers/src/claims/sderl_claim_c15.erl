@@ -14,10 +14,10 @@ load, and latencies lower.
 -import(sderl_claim_vm, [ratio/2, said/2]).
 
 -define(MODES, [{compaction, "compaction, +scl true"}, {balancing, "balancing, +sub true"}]).
-%% Times the other one's: nearer is the same.
+%% Ratios of latencies; between them there is no difference.
 -define(LOWER, 0.95).
 -define(HIGHER, 1.05).
-%% In percent: schedulers that never rest cannot be balanced.
+%% Utilisation in percent: schedulers that are busier than this cannot be balanced.
 -define(FULL, 85).
 
 -doc false.

@@ -14,7 +14,7 @@ Claim C16: programs of the thesis scale with schedulers, and what is bound by me
 
 -define(GAINING, [<<"mbrot">>, <<"big">>, <<"ehb">>]).
 -define(BOUND, <<"ran">>).
-%% At least this part of what the machine gives is scaling; less than the other one is none.
+%% At least SCALES of the control's speedup counts as scaling, less than FAILS as none.
 -define(SCALES, 0.5).
 -define(FAILS, 0.25).
 %% The published limit of the program that does not scale is about 10.

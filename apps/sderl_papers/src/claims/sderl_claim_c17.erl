@@ -14,10 +14,10 @@ above the curve of those that are awake; run queues while `bang` runs.
 -import(sderl_claim_vm, [each/2, said/2]).
 
 -define(PROGRAMS, [bang, mbrot]).
-%% Of all schedulers' time, in percent: from the one on something is lost, below the other nothing.
+%% Of all schedulers' time, in percent: LOST_PCT and more is a loss, less than NOTHING_PCT is none.
 -define(LOST_PCT, 5).
 -define(NOTHING_PCT, 1).
-%% Of the run: at once is less.
+%% Of the run: schedulers that wake within less than this wake at once.
 -define(RISE_PCT, 1).
 
 -doc false.
@@ -155,7 +155,7 @@ page(Points) ->
         ]
     }.
 
-%% The upper line of the graph: the distance from it to a curve is lost.
+%% The upper line of the plot: the area between it and a curve is lost.
 all(N) ->
     #{name => <<"all schedulers">>,
       points => [#{x => X, y => N, low => N, high => N} || X <- [0, 100]]}.

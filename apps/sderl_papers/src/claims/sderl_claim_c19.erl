@@ -10,7 +10,7 @@
 -import(sderl_claim_points, [chosen/3, cell/2, series/3, text/2]).
 -import(sderl_claim_vm, [spread/2, said/2]).
 
-%% Of the published speedup.
+%% The part of the published speedup that must be reached.
 -define(AS_PUBLISHED, 0.8).
 
 -doc false.

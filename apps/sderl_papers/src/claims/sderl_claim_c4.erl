@@ -11,9 +11,9 @@ Claim C4: Orbit in s_groups needs far fewer links, and overtakes stock Erlang on
 -import(sderl_claim_load, [axis/2, axis/3, plot/4]).
 -import(sderl_claim_points, [chosen/3, value/2, spread/2, series/3, cell/2, text/1, text/2]).
 
-%% SD Erlang overtakes beyond 80 to 100 nodes: with fewer, that it does not says nothing.
+%% SD Erlang overtakes beyond 80 to 100 nodes: that it does not with fewer says nothing.
 -define(PUBLISHED_CROSSING, 100).
-%% In less than this part of the time.
+%% Faster: in less than this part of the time.
 -define(AHEAD, 0.95).
 %% Nodes in an s_group, as published.
 -define(GROUP_NODES, 10).
@@ -44,7 +44,7 @@ about() ->
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
 points(#{orbit := #{nodes := Nodes, library := Library}} = Scale) ->
     [Most | Others] = lists:reverse(lists:sort(Nodes)),
-    %% One node is what speedup is counted from, and the largest cluster is where the claim is.
+    %% The speedup is against one node, and the claim is about the largest cluster.
     Order = [Most] ++ [N || N <- Others, N =:= lists:min(Nodes)] ++
         [N || N <- Others, N > lists:min(Nodes)],
     [point(Scale, Variant, N) || N <- Order, Variant <- [{stock, none}, {sd, own}]] ++
@@ -104,7 +104,7 @@ judged(Stock, Sd, Ratios) ->
         end,
     {Verdict, text("~ts ~ts ~ts", [peaks(Stock, Sd), Time, Links])}.
 
-%% All runs of an orbit must have found the same.
+%% All runs of an orbit must have found the same elements.
 wrong(Points) ->
     Found = lists:usort([
         {{Generators, N}, {Size, maps:get(<<"checksum">>, Metrics, none)}}
@@ -216,7 +216,8 @@ counted(Group, What) ->
 groups(#{params := #{<<"groups">> := Groups}}) when is_integer(Groups), Groups > 0 -> Groups;
 groups(_) -> 1.
 
-%% Nodes = N - 1 of benchmarks.md 4. Where the groups are not equal, the largest has one node more.
+%% `Nodes` is N - 1 of the published formulas. Where groups are not equal, the largest has more
+%% nodes.
 formula(stock, Nodes, _) -> Nodes;
 formula(links_master, _, Groups) -> Groups;
 formula(links_submaster_max, Nodes, Groups) -> largest(Nodes, Groups) + Groups - 1;
@@ -283,7 +284,7 @@ speedup(Name, Groups) ->
         [] -> #{name => text(Name), points => []}
     end.
 
-%% For the eye: what the formulas say at the sizes that were measured.
+%% Lines for comparison: what the formulas say at the sizes that were measured.
 formulas([{_, Stock}, {_, Sd} | _]) ->
     [
         line("formula, stock Erlang", [{N, formula(stock, N, 1)} || {N, _} <- Stock]),

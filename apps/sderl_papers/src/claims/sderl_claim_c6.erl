@@ -12,7 +12,7 @@ best.
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, apart/3, text/2]).
 
-%% Fewer nodes say nothing; that the order is another one says something beyond so many.
+%% Fewer nodes say nothing; a different order refutes the claim only with more than PUBLISHED_NODES.
 -define(LEAST_NODES, 20).
 -define(PUBLISHED_NODES, 100).
 %% So many times as much is more; within SAME times is the same.
@@ -95,8 +95,9 @@ more(A, B) ->
     apart(A, B, [cpu_us_per_op]) =:= more
         andalso value(A, [cpu_us_per_op]) > ?MORE * value(B, [cpu_us_per_op]).
 
-%% The cost of GR beside SR with the fewest and with the most colonies, for the degree with most
-%% sizes: trees of another degree have another share of nodes that pass on. One run says nothing.
+%% The cost of GR relative to SR with the fewest and with the most colonies, for the degree with
+%% most sizes: trees of another degree have another share of nodes that only pass results on. Points
+%% with one run are left out.
 growth(Points) ->
     Ratios = [
         {Degree, {C, A / B}}

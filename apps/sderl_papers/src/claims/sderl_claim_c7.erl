@@ -11,14 +11,14 @@ Claim C7: ant colonies in s_groups send the fewest packets, those with global na
 -import(sderl_claim_load, [axis/3]).
 -import(sderl_claim_points, [value/2, apart/3, text/2]).
 
-%% Fewer nodes say nothing; that the order is another one says something beyond so many: published
-%% is 145, and with the groups' own traffic SR sends less than a mesh from some number of nodes on
-%% only.
+%% Fewer nodes say nothing; a different order refutes the claim only with more than PUBLISHED_NODES:
+%% the published number is 145, and because of the groups' own traffic SR sends less than a mesh
+%% only from some number of nodes on.
 -define(LEAST_NODES, 20).
 -define(PUBLISHED_NODES, 100).
 %% So many times as many are more.
 -define(MORE, 1.1).
-%% The number of nodes at which factors are told, beside the largest.
+%% The factors are reported at about this number of nodes, and at the largest.
 -define(TOLD_NODES, 50).
 
 -define(VARIANTS, [gr, ml, sr]).

@@ -11,7 +11,7 @@ Claim C8: without failures the messenger delivers the same in s_groups and in on
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, paired/3, series/3, scaled/2, text/2]).
 
-%% In percent: within EQUAL is the same, over APART is another one.
+%% In percent: a difference within EQUAL counts as none, one over APART refutes the claim.
 -define(EQUAL, 5).
 -define(APART, 20).
 -define(RANGE, 4).
@@ -50,7 +50,7 @@ the most servers at least 0.8 of what those at the fewest give in proportion; an
 verdict(Points) ->
     [Rd, Rsd] = [sized(Points, Mode) || Mode <- sderl_claim_im:modes()],
     Sizes = [{N, A, B, paired(A, B, [delivered_per_min])} || {N, A} <- Rd, {M, B} <- Rsd, N =:= M],
-    %% Of nothing there is no percentage.
+    %% There is no percentage of 0.
     Nothing = [N || {N, _, _, Pairs} <- Sizes, {X, Y} <- Pairs, X =< 0 orelse Y =< 0],
     Both = [{N, A, B, Differences}
             || {N, A, B, Pairs} <- Sizes,

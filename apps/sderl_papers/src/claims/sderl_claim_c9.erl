@@ -9,13 +9,12 @@
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, paired/3, text/1, text/2]).
 
-%% Throughput in percent of that without kills: at least so much is no impact, and less than that is
-%% one.
+%% Throughput in percent of that without kills: NONE or more is no impact, less than IMPACT is one.
 -define(NONE, 95).
 -define(IMPACT, 80).
 %% Kills behind a verdict, in each mode.
 -define(LEAST_KILLS, 10).
-%% The counts that must be 0: because that is the claim, and because otherwise something is wrong.
+%% The counts that must be 0: the claim says so of the first, and the others would be defects.
 -define(WRONG, [broken_conversations_not_killed, lost_messages, names_missing, names_left]).
 -define(BEHIND, [not_back, clients_left, rows_left, processes_left]).
 
@@ -63,7 +62,7 @@ verdict(Points) ->
                              [words(Missing)])};
         _ -> judge(Of, Missing)
     end,
-    %% Runs with kills that did not end, while runs without did, are what the claim denies.
+    %% The claim denies that runs with kills fail while runs without them succeed.
     case sderl_claim_points:broken(Points, im, #{monitoring => off}) of
         {[#{reason := Reason} | _] = Denied, _} ->
             {refuted, text("~w run~ts with kills did not end in order (~ts). ~ts",

@@ -12,7 +12,7 @@ them.
 
 -type mode() :: rd | rsd.
 
-%% A message should be there in so many microseconds.
+%% A message that is delivered within so many microseconds is in time.
 -define(THRESHOLD_US, 10_000).
 
 %% ---------------------------------------------------------------- what to measure
@@ -33,7 +33,7 @@ killed(#{im := #{chaos_servers := Servers, chaos_routers := Routers, chaos_secon
     end,
     point(Im, Mode, {Servers, Routers}, Seconds, #{chaos => Chaos}).
 
--doc "Without failures on the servers of those with, with what is asked.".
+-doc "Without failures, on as many servers as those with, with monitoring as `Asked`.".
 -spec watched(sderl_reproduce_scale:scale(), mode(), Asked :: #{monitoring => on}) ->
     sderl_claim:point().
 watched(#{im := #{seconds := Seconds, chaos_servers := Servers, chaos_routers := Routers} = Im,
@@ -67,7 +67,7 @@ stages(#{im := #{random_s := Random, database_s := Databases}}) ->
 -spec modes() -> [mode()].
 modes() -> [rd, rsd].
 
--doc "What a mode is called.".
+-doc "The name of a mode.".
 -spec name(mode()) -> unicode:chardata().
 name(rd) -> "RD, one cluster with global";
 name(rsd) -> "RSD, s_groups".
@@ -84,7 +84,7 @@ stage(#{<<"every_ms">> := Ms} = Chaos, Length) ->
 stage(_, _) ->
     "no kills".
 
--doc "All there is to know of these points, a row each.".
+-doc "A table with a row for each of these points.".
 -spec table(unicode:chardata(), [sderl_claim_points:group()]) -> sderl_claim:table().
 table(Title, Groups) ->
     #{

@@ -25,16 +25,16 @@ see `m:sderl_reproduce_scale`.
     #{from := pos_integer(), to := pos_integer(), low := number(), high := number(),
       ratio := float(), range := float()}.
 
-%% Above this part of the processor, in percent, latencies are those of a machine that is short of
-%% it.
+%% Above this utilisation of the processor, in percent, latencies are those of an overloaded
+%% machine.
 -define(CPU_PCT, 40).
 %% Fewer operations are too few for a median to be compared.
 -define(LEAST_OPS, 300).
-%% Latencies are those of operations that succeeded: if less than this did, in percent, they say
-%% little.
+%% Latencies are those of operations that succeeded; they say little if fewer than this did, in
+%% percent.
 -define(DONE_PCT, 95).
 
-%% As the scripts of DE-Bench have them: benchmarks.md 7.1.
+%% As in the scripts of DE-Bench.
 -define(PAYLOAD, 10).
 -define(COMPUTE_US, 1).
 -define(TIMEOUT_S, 10).
@@ -69,18 +69,17 @@ rate(#{rate := Rate, rates := Rates}, Pct) -> maps:get(Pct, Rates, Rate).
 seconds(#{least_ops := Ops, least_s := Least} = Scale, Nodes, Pct) ->
     max(Least, ceil(1.3 * Ops / (rate(Scale, Pct) * Nodes * Pct / 100))).
 
-%% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in
-%% one mesh took 34.
+%% Seconds to start, link and stop the nodes on two cores: 200 nodes in one mesh took 34.
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->
     Meshed = case Mode of sd -> min(Group, Size); _ -> Size end,
     2 + 0.1 * Clusters * Size + 0.00035 * Clusters * Size * (Meshed - 1).
 
-%% Operations that a large cluster does not keep up with end late, or time out.
+%% Operations that a large cluster cannot keep up with end late, or time out.
 drain_s(stock, #{base_pct := Base, sizes := Sizes}, Size, Pct) when Pct > Base ->
     ?TIMEOUT_S * Size / lists:max(Sizes);
 drain_s(_, _, _, _) -> 0.
 
--doc "The smallest and the largest cluster: between them is the effect.".
+-doc "The smallest and the largest cluster, which are compared.".
 -spec ends(sderl_reproduce_scale:scale()) -> [pos_integer()].
 ends(#{sizes := Sizes}) -> lists:uniq([lists:min(Sizes), lists:max(Sizes)]).
 
@@ -126,8 +125,8 @@ base_share(Points, Modes) ->
     end.
 
 -doc """
-The points that a verdict may rest on: the machine was not short of processor time, there were
-enough operations, and nearly all succeeded.
+The points that a verdict may rest on: the processor was not overloaded, there were enough
+operations, and nearly all of them succeeded.
 """.
 -spec judged(sized()) -> sized().
 judged(Groups) ->
@@ -167,7 +166,7 @@ times(unknown) -> "not known".
 
 -doc """
 The growth over another range of sizes that corresponds to `Factor` from 10 to 100 nodes: the same
-power of the size. Over less than a fourfold range nothing is judged, `infinity`.
+power of the size. `infinity` over less than a fourfold range, where nothing is judged.
 """.
 -spec scaled_limit(Factor :: number(), Range :: number()) -> float() | infinity.
 scaled_limit(_Factor, Range) when Range < 4 -> infinity;
@@ -210,7 +209,7 @@ axis(Label, Unit) -> (axis(Label, Unit, linear))#{zero => true}.
 -spec axis(unicode:chardata(), unicode:chardata(), linear | log) -> sderl_claim:axis().
 axis(Label, Unit, Scale) -> #{label => text(Label), unit => text(Unit), scale => Scale}.
 
--doc "All there is to know of points, a row each.".
+-doc "A table with a row for each point.".
 -spec table(Title :: unicode:chardata(), [{mode(), Pct :: number(), sized()}]) ->
     sderl_claim:table().
 table(Title, Named) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_points).
 -moduledoc """
-Measured points, as `points.jsonl` has them, for claims to look at: chosen by their parameters, the
-runs of one point put together, and made into series of plots and cells of tables.
+Measured points, as `points.jsonl` has them: chooses them by their parameters, puts the runs of one
+point together, and makes series of plots and cells of tables.
 
 Keys and words are binaries, as JSON gives them.
 """.
@@ -33,15 +33,14 @@ A way into metrics, such as `[global, latency_us, p50]`, or a function of the me
 """.
 -type what() :: [atom()] | fun((#{binary() => term()}) -> number() | undefined).
 
--doc "A run that could not be measured; `in_run`: it was the run that failed.".
+-doc "A run that could not be measured; `in_run`: what was to be measured failed.".
 -type failure() :: #{params := #{binary() => term()}, reason := binary(), in_run := boolean()}.
 
 -doc "Over the runs of a point.".
 -type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
 
 -doc """
-The parameters of a claim's point as a result has them: what JSON has no words for is told in other
-ones.
+The parameters of a claim's point as a result has them, where JSON has no form for them.
 """.
 -spec written(#{atom() => term()}) -> #{atom() => term()}.
 written(#{load := {open, Rate}} = Params) -> Params#{load := open, rate_per_node => Rate};
@@ -57,7 +56,7 @@ key(#{experiment := Experiment, params := Params}) ->
 -doc """
 The points of a workload that have these parameters, with their numbers of nodes and in the order of
 these. Points that could not be measured are left out. In place of a value there may be a function
-that says whether it is one that is wanted.
+that tells whether a value is wanted.
 """.
 -spec chosen([measured()], sderl_claim:workload(), wanted()) -> [{Nodes :: pos_integer(), group()}].
 chosen(Points, Workload, Wanted) ->
@@ -82,9 +81,9 @@ grouped(Points, Workload, Wanted) ->
     ].
 
 -doc """
-Runs that could not be measured, each once, with the reason in words. A point that was measured at a
-later try is none of them. `in_run`: whether what was to be measured failed, and not the machine or
-the start.
+Runs that could not be measured, each once, with the reason in words. A run that succeeded at a
+later try is not among them. `in_run`: what was to be measured failed, and not the machine or the
+start.
 """.
 -spec failed([measured()], sderl_claim:workload(), wanted()) -> [failure()].
 failed(Points, Workload, Wanted) ->
@@ -103,8 +102,8 @@ failed(Points, Workload, Wanted) ->
     ].
 
 -doc """
-Failed runs of points with kills, `All` with those of the same points without. `Denied` are those
-that failed in the run with kills, while a run of the same point without them was measured.
+`All`: the failed runs of points with kills, and of the same points without. `Denied`: those with
+kills in which the program itself failed, while a run of the same point without kills was measured.
 """.
 -spec broken([measured()], sderl_claim:workload(), wanted()) ->
     {Denied :: [failure()], All :: [failure()]}.
@@ -122,7 +121,8 @@ broken(Points, Workload, Wanted) ->
     }.
 
 -doc """
-A verdict that has these failed runs beside it: nothing is confirmed by those that went well alone.
+A verdict beside these failed runs: `confirmed` becomes `not_shown`, as the runs that succeeded
+confirm nothing by themselves.
 """.
 -spec whole({sderl_claim:verdict(), binary()}, [failure()]) -> {sderl_claim:verdict(), binary()}.
 whole({confirmed, Said}, [#{reason := Reason} | _] = Failed) ->
@@ -138,9 +138,9 @@ lacking(#{runs := Runs} = Group, Keys) ->
     [Key || Key <- Keys, length(numbers(Group, [Key])) < length(Runs)].
 
 -doc """
-A metric of two points in those runs that both have: they have the same seed, so what the seed makes
-of them is in both. All of the one with the median of the other where they have no such run in
-common.
+The values of a metric of two points in the runs that both have: these have the same seed, so what
+depends on the seed is in both. Where they have no run in common, all values of the one with the
+median of the other.
 """.
 -spec paired(group(), group(), what()) -> [{number(), number()}].
 paired(#{runs := As, numbers := Is} = A, #{runs := Bs, numbers := Js} = B, What) ->
@@ -239,7 +239,7 @@ metric([Key | Path], Metrics) when is_map(Metrics) ->
     metric(Path, maps:get(atom_to_binary(Key), Metrics, undefined));
 metric(_, _) -> undefined.
 
--doc "The same in another unit.".
+-doc "A metric times a factor, for another unit.".
 -spec scaled([atom()], Factor :: number()) -> what().
 scaled(Path, Factor) ->
     fun(Metrics) ->

@@ -2,10 +2,10 @@
 -module(sderl_claim_vm).
 -moduledoc """
 The common part of the claims about the virtual machine (C13, C14 and C16): their points, which are
-programs by schedulers, and what a run of one says.
+programs by schedulers, and the values of a run.
 
-All that is compared is compared within a run, whose virtual machines follow one another; the runs
-of a point tell how sure it is.
+Values are compared within one run, whose virtual machines follow one another; the runs of a point
+show the scatter.
 """.
 
 -export([point/3, group/2, most/1, schedulers/1]).
@@ -15,7 +15,7 @@ of a point tell how sure it is.
 
 -import(sderl_claim_points, [text/1, text/2]).
 
--doc "Chooses a row of a run: by its program, or by all of what is named.".
+-doc "Chooses a row of a run: by its program, or by all keys of a map.".
 -type row() :: binary() | #{binary() => term()}.
 
 %% Over a smaller range nothing is judged.
@@ -35,7 +35,7 @@ point(#{vm := #{cores := Cores, schedulers := Schedulers, run_ms := Ms, runs := 
         workload => vm,
         params => Asked#{cores => Cores, schedulers => Numbers, run_ms => Ms, runs => Runs},
         fixed_s => 0,
-        %% All begin, find how often to repeat, warm up and run; the control does so on two.
+        %% All start, find how often to repeat, warm up and run; the control does so on two numbers.
         work_s => Count + (Programs + 1) * (1 + Ms / 500)
             + (2 + Programs * Count) * (1 + (6 + Runs) * Ms / 1000)
     }.
@@ -86,7 +86,7 @@ speedup(Of, N) -> speedup(Of, all, N).
 -spec speedup(row(), all | binary(), pos_integer()) -> sderl_claim_points:what().
 speedup(Of, Stage, N) -> ratio(time(Of, Stage, 1), time(Of, Stage, N)).
 
--doc "The speedup as a part of that of the control: what the machine gave in the same run.".
+-doc "The speedup divided by that of the control in the same run.".
 -spec gain(row(), pos_integer()) -> sderl_claim_points:what().
 gain(Of, N) -> ratio(speedup(Of, N), speedup(<<"control">>, N)).
 
@@ -139,7 +139,7 @@ lines(Name, Group, What) ->
                  || N <- schedulers(Group),
                     {Y, Low, High} <- [sderl_claim_points:spread(Group, What(N))]]}.
 
--doc "What all pages of these say.".
+-doc "The notes on the pages of these claims.".
 -spec notes([sderl_claim_points:group()]) -> [binary()].
 notes(Groups) ->
     [

@@ -1,21 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce).
 -moduledoc """
-The results of a reproduction: its folder as pages, one for each claim, and as the table of
+The results of a reproduction: reads its folder, and makes a page for each claim, and the table of
 verdicts.
 
-`m:sderl_reproduce_command` measures; this only reads what is there, and may be asked at any time,
-also while it is measured.
+`m:sderl_reproduce_command` measures; this only reads the folder, and may be used at any time, also
+during a measurement.
 """.
 
--export([pages/1, markdown/2, text/2]).
+-export([pages/1, markdown/2, text/1]).
 -export([described/1]).
 -export_type([run/0]).
 
 -doc """
-The request, and its progress. Times are in seconds, `budget_s` is `undefined` without a limit,
-`revision` where the sources' is not known, `ended` while runs are missing. `left_out` did not fit
-into the budget, `failed` could not be measured. `points` is the number of runs in the folder.
+What was asked for, and its progress. Times are in seconds; `budget_s` is `undefined` without a
+limit, `revision` where that of the sources is not known, `ended` while runs are missing. `left_out`
+did not fit into the budget, `failed` could not be measured. `points` is the number of runs in the
+folder.
 """.
 -type run() :: #{
     scale := binary(),
@@ -138,8 +139,8 @@ markdown(#{scale := Scale, machine := Machine, points := Points, used_s := Used,
 cell(Text) -> string:replace(Text, "|", "\\|", all).
 
 -doc "The verdicts for a terminal.".
--spec text(run(), [sderl_claim:page()]) -> unicode:chardata().
-text(_Run, Pages) ->
+-spec text([sderl_claim:page()]) -> unicode:chardata().
+text(Pages) ->
     [
         [Id, " ", Title, ": ", verdict(Verdict), "\n   ", Text, "\n"]
      || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages

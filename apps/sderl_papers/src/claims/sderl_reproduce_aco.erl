@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_aco).
 -moduledoc """
-Points of the ant colonies name their instance by how it is generated, or by where it is in the
-folder of instances; here it is made or read, so that no point needs a file unless it says so.
+Runs a point of the ant colonies. A point names its instance by how it is generated, or by where it
+is in the folder of instances; here the instance is made or read.
 
-The folder is the one that `SDERL_INSTANCES` names, with the published instances in a folder below
-it, `geiger`, as `sderl_aco_instance:read_all/1` takes them.
+`SDERL_INSTANCES` names that folder. The published instances are in its subfolder `geiger`, in a
+format that `sderl_aco_instance:read_all/1` reads.
 """.
 
 -export([run/2, listed/1, name/1]).

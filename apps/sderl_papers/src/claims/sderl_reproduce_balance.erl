@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_balance).
 -moduledoc """
-The same open load on two nodes, one after the other: one whose schedulers are kept evenly busy
-(`+sub true`), and one that has few of them do all the work as long as they can (`+scl true`, which
-is the default). What is compared is how busy each scheduler is, and how long operations take.
+The same open load on two nodes, one after the other: one that keeps its schedulers evenly busy
+(`+sub true`), and one where as few schedulers as possible do the work (`+scl true`, the default).
+What is compared is how busy each scheduler is, and how long operations take.
 
 Many processes have operations of some fixed work, each at times of its own; a latency counts from
 when the operation was due.
@@ -25,7 +25,7 @@ when the operation was due.
 -doc """
 One run. Metrics: for `compaction` and for `balancing` the `busy` share of each scheduler in
 percent, their `spread` (the most less the least), operations (`ops`), and latencies in microseconds
-(`p50`, `p95`, `p99`). Which is first changes with the seed. A reason is a term for
+(`p50`, `p95`, `p99`). The seed decides which is first. A reason is a term for
 `sderl_papers_reason:text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
@@ -46,14 +46,14 @@ each([{Mode, Flags} | Modes], N, Asked, Label, Measured) ->
         Error -> Error
     end.
 
-%% The least of some: what disturbs it makes it longer.
+%% The least of several tries, as disturbances only make it longer.
 service_s() ->
     Tries = [element(1, timer:tc(fun() -> worked(?WORK, Try) end)) || Try <- lists:seq(1, ?TRIES)],
     max(1, lists:min(Tries)) / 1.0e6.
 
 %% ---------------------------------------------------------------- on the node
 
--doc "The load on this node, and what its schedulers did in the time after a while.".
+-doc "Runs the load on this node; gives what its schedulers did after the warm-up.".
 -spec loaded(#{clients := pos_integer(), rate := float(), seconds := number(),
                seed := integer()}) ->
     #{busy := [float()], spread := float(), ops := non_neg_integer(), p50 := number() | undefined,

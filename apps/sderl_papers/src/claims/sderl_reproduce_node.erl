@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_node).
 -moduledoc """
-A function on a node of its own, with the flags that a claim asks about: for what a program in a
-virtual machine of `bin/sderl bench vm` cannot tell. And a folder for what is measured in a run.
+Calls a function on a fresh node with the flags that a claim is about, for measurements that
+`bin/sderl bench vm` does not make; and makes a temporary folder for a run.
 """.
 
 -export([call/5, schedulers/1, with_folder/1]).
@@ -45,7 +45,7 @@ with_folder(Fun) ->
                         ["sderl_reproduce_" | binary_to_list(binary:encode_hex(rand:bytes(8)))]),
     case filelib:ensure_path(Dir) of
         ok ->
-            %% The program waits for it when it is ended by a signal.
+            %% When the program is ended by a signal it waits for this process.
             Watcher = proc_lib:spawn(sderl_bench_vm_start, remove_after, [self(), Dir]),
             receive {Watcher, watching} -> ok end,
             try

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_plan).
 -moduledoc """
-Which runs of which points fit a budget. Pure.
+Plans which runs of which points fit into a budget. Pure.
 
 Each claim has a part of the budget, by its share. First every point is planned once, as far as the
-part of its claim goes, the most important of each claim first, with as many runs of those that say
-nothing with fewer (`least_runs`); then what is left of all parts together goes to points that did
-not fit, again the most important of each claim first; then all that has one run is planned a second
-time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while
-is not in all of them.
+part of its claim suffices, the most important points of each claim first; those with `least_runs`
+get that many runs. Then what is left of all parts together goes to points that did not fit, again
+the most important of each claim first. Then all points with one run are planned a second time, and
+so on. So the runs of a point are minutes apart, and a short disturbance of the machine is not in
+all of them.
 
-Points that differ in `monitoring` only follow one another, so that what disturbs the machine is in
-both or in neither; which of them is first changes from run to run.
+Points that differ only in `monitoring` follow one another, so that a disturbance is in both or in
+neither; which of them is first alternates from run to run.
 
 A measured run is charged with the time that it took, a planned one with its estimate. A point that
 several claims ask for is charged to the first.
@@ -24,8 +24,8 @@ several claims ask for is charged to the first.
 -type claim() :: #{id := binary(), share := pos_integer(), points := [sderl_claim:point()]}.
 
 -doc """
-A run that was tried; `took_s` is the whole time, with start and stop of nodes. A run that `failed`
-is not planned again; a run that is to be `retried` cost time without a result.
+A run that was tried; `took_s` is the whole time, including the start and stop of nodes. A run that
+`failed` is not planned again; a run that is to be `retried` cost time without a result.
 """.
 -type measured() ::
     #{key := sderl_claim_points:key(), took_s := number(), outcome := ok | failed | retried}.
@@ -42,8 +42,8 @@ A run to measure: the `run`-th of the point, the first is 1. It should take so m
 """.
 -type plan() :: #{jobs := [job()], left_out := [job()], failed := [job()]}.
 
-%% A few short runs tell little of the long ones: these take at least this part of what was
-%% expected, and at most so many times that.
+%% A few short runs say little about long ones, so the factor between measured and expected times is
+%% kept within these limits.
 -define(LEAST_FACTOR, 0.25).
 -define(MOST_FACTOR, 10.0).
 
@@ -92,7 +92,7 @@ job(#{claim := Claim, point := Point, seconds := Seconds}, Run) ->
 
 %% ---------------------------------------------------------------- pairs
 
-%% First those whose other one is there.
+%% First those whose other point has been measured.
 paired(Run, All, Entries) ->
     Done = [{Pair, Key}
             || #{key := Key, done := Runs} = Entry <- All, Runs >= Run, Pair <- [pair(Entry)]],
@@ -150,8 +150,7 @@ entries(Claims, Measured) ->
      || {Id, Rank, Point, Key} <- Points, Tried <- [maps:get(Key, Runs, [])]
     ].
 
-%% As its other runs; or as expected, corrected by how the expectation was wrong for the workload so
-%% far.
+%% The mean of its runs so far, or the expected time, corrected by the workload's error so far.
 seconds(#{workload := Workload, fixed_s := Fixed, work_s := Work}, [], Factors) ->
     Fixed + Work * maps:get(Workload, Factors, 1.0);
 seconds(_, Took, _) -> lists:sum(Took) / length(Took).
@@ -177,8 +176,8 @@ left(Claims, Entries, Budget) ->
      || #{id := Id, share := Share} <- Claims
     }).
 
-%% The time that one claim took over its part is missing for the others: no part falls below zero,
-%% and the sum stays the same.
+%% Time that one claim took beyond its part is taken from the others: no part falls below zero, and
+%% the sum stays the same.
 evened(Parts) ->
     Debt = lists:sum([-P || P <- maps:values(Parts), P < 0]),
     Wealth = lists:sum([P || P <- maps:values(Parts), P > 0]),

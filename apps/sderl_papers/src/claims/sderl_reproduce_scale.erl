@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_scale).
 -moduledoc """
-How large the experiments are: what fits a machine, and a budget of time.
+The sizes of the experiments, which fit a machine and a budget of time.
 
 On one machine the processor is shared by all nodes, so a larger cluster would be slower for that
 reason alone. Therefore all points of the DE-Bench claims have the same number of virtual machines
@@ -79,8 +79,8 @@ The city, on so many `nodes`, in s_groups of `group_size`; the rest is that of
 }.
 
 -doc """
-Programs by schedulers: on 1, 2, 4 and so on up to the `cores` of this machine, with sizes of that
-many cores. A run is repeated until it takes `run_ms` on one scheduler, and there are `runs` of them
+Programs by schedulers: on 1, 2, 4 and so on up to the `cores` of this machine, sized for that many
+cores. A run is repeated until it takes `run_ms` on one scheduler, and there are `runs` of them
 in each virtual machine. `keys` and `operations` are those of tables, `profiled` is the size of what
 is recorded.
 """.
@@ -224,7 +224,7 @@ fixed(medium) ->
             chaos => {12, 15}, compressed => 5, random_s => [15, 5], database_s => [5, 1]
         })
     };
-%% As small as shows that everything works.
+%% Just large enough to test that everything works.
 fixed(test) ->
     #{
         name => test, budget_s => 60, runs => 2, pairs => 1,

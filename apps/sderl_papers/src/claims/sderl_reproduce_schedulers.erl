@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_schedulers).
 -moduledoc """
-What the schedulers do while a program runs, from beginning to end: a node records itself with
-`m:sderl_prof`, and a process of the highest priority looks at the run queues meanwhile. Recording
-makes the program slower, so its time is no result; what its schedulers do is.
+What the schedulers do while a program runs: a node records itself with `m:sderl_prof`, and a
+process of the highest priority looks at the run queues meanwhile. Recording makes the program
+slower, so its time is not used; only what its schedulers do is.
 """.
 
 -export([run/2]).
@@ -16,7 +16,7 @@ makes the program slower, so its time is no result; what its schedulers do is.
 
 %% Parts of the run, of equal length.
 -define(PARTS, 50).
-%% Before it, so that schedulers are asleep and no longer look for work; and after it.
+%% A pause before the run, so that schedulers are asleep and no longer look for work; and one after.
 -define(QUIET_MS, 200).
 -define(LOOK_MS, 1).
 -define(SECONDS, 300).
@@ -92,7 +92,7 @@ program(Job) ->
 said({ok, Value}) -> {ok, Value};
 said({error, Reason}) -> {error, {said, sderl_prof:format_error(Reason)}}.
 
-%% It is in a queue itself when it looks, or runs.
+%% This process is in a queue itself, or runs, when it looks.
 look(Seen) ->
     receive
         {stop, From} -> From ! {self(), lists:reverse(Seen)}
@@ -140,8 +140,9 @@ folded(Book, Began, Ended) ->
         }
     end, Acc).
 
-%% A scheduler that does anything is awake. It need not have an event that says so: what never slept
-%% has none, and those of the system profiler come late on a busy machine, the last ones too late.
+%% A scheduler that does anything is awake. There need not be an event that says so: a scheduler
+%% that never slept has none, and on a busy machine those of the system profiler come late or are
+%% missing at the end.
 sign(Kind, S)
   when S > 0, Kind =/= ?SCHEDULER_ACTIVE, Kind =/= ?SCHEDULER_INACTIVE -> ?SCHEDULER_ACTIVE;
 sign(Kind, _) -> Kind.
@@ -172,7 +173,7 @@ metrics(#acc{activity = Activity, schedulers = Schedulers, wakes = Wakes}, N, Be
         ]
     }.
 
-%% In a short part there may be no look.
+%% A short part may have no look at the queues.
 queues(I, Length, Began, Looked) ->
     case [Lengths || {T, Lengths} <- Looked, (T - Began) * ?PARTS div Length =:= I] of
         [] -> #{queued => null, longest => null};

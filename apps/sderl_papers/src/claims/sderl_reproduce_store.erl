@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_store).
 -moduledoc """
-The folder of a reproduction: `run.json` says what was asked, `points.jsonl` has a line for each run
-of each point.
+The folder of a reproduction: `run.json` has the request, `points.jsonl` a line for each run of each
+point.
 
-A point is written, and on the disk, before the next one begins. An interruption can tear only the
-last line, which is dropped.
+A point is written and synced to the disk before the next one begins. An interruption can leave only
+the last line incomplete, which is then dropped.
 """.
 
 -export([open/2, look/2, read/1, save/2, append/2]).
@@ -25,9 +25,9 @@ sources, `null` where it is not known.
 -define(POINTS, "points.jsonl").
 
 -doc """
-Makes the folder where there is none, makes sure that it can be written to, and gives what it has.
-The `scale`, the `nodes` and the `machine` of `Same` must be those of its `run.json`: what was
-measured otherwise does not belong beside what will be. Errors are texts.
+Makes the folder where there is none, makes sure that it can be written to, and gives its content.
+The `scale`, the `nodes` and the `machine` of `Same` must be those of its `run.json`, because other
+measurements cannot be compared with those to come. Errors are texts.
 """.
 -spec open(file:filename(), Same :: head()) ->
     {ok, new | head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
@@ -39,7 +39,7 @@ open(Dir, Same) ->
         {ok, Head, Points}
     end.
 
--doc "As `open/2`, and changes nothing.".
+-doc "As `open/2`, but changes nothing.".
 -spec look(file:filename(), Same :: head()) ->
     {ok, new | head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
 look(Dir, Same) ->
@@ -72,7 +72,7 @@ folder(Dir) ->
 same(_Dir, _Same, new) ->
     ok;
 same(Dir, Same, Head) ->
-    %% The scale says most, where several differ.
+    %% Where several differ, the scale is named.
     case [{Key, Word}
           || {Key, Word} <- ?SAME, maps:get(Key, Head, null) =/= maps:get(Key, Same, null)] of
         [] -> ok;
@@ -89,7 +89,7 @@ shown(Map) when is_map(Map) ->
     lists:join(", ", [[Key, " ", shown(Value)] || Key := Value <- maps:iterator(Map, ordered)]);
 shown(Value) -> json:encode(Value).
 
--doc "What a folder has. An error is a text, and says which file or line of it is not in order.".
+-doc "The content of a folder. An error is a text that names the file or line that is wrong.".
 -spec read(file:filename()) ->
     {ok, head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
 read(Dir) ->
@@ -133,7 +133,7 @@ points(Dir) ->
         {error, Reason} -> {error, ["cannot read ", File, ": ", file:format_error(Reason)]}
     end.
 
-%% After the last end of a line there is nothing, or a torn line.
+%% After the last end of a line there is nothing, or an incomplete line.
 lines(_File, _Number, [_Torn], Bytes, Points) ->
     {ok, lists:reverse(Points), Bytes};
 lines(File, Number, [Line | Lines], Bytes, Points) ->
@@ -163,7 +163,7 @@ cut(Dir, Whole) ->
         end
     end).
 
--doc "Writes `run.json`, all of it or nothing.".
+-doc "Writes `run.json` atomically.".
 -spec save(file:filename(), head()) -> ok | {error, sderl_command:text()}.
 save(Dir, Head) ->
     File = filename:join(Dir, ?HEAD),

@@ -3,8 +3,8 @@
 -moduledoc """
 One run of a point of `bin/sderl bench vm` or `bench tables`: each program on each number of
 schedulers in one fresh virtual machine, in an order that is drawn, beside the control. The harness
-is that of these commands, and a point is their options. So what is compared was measured within
-seconds, and several runs of a point are its scatter.
+is that of these commands, and a point has their options. So values that are compared were measured
+within seconds of each other, and several runs of a point show the scatter.
 """.
 
 -export([run/2, command/1]).
@@ -62,7 +62,7 @@ command(#{bench := Bench} = Params) ->
     lists:join(" ", ["bin/sderl bench", atom_to_list(Bench)
                      | arguments(maps:without([run_ms, runs], Params))]).
 
-%% A program that gives another output on another number of schedulers has not been measured.
+%% A program whose output depends on the number of schedulers is a failure.
 measured(#{programs := Programs} = Summary) ->
     case sderl_bench_vm_table:failures(Summary) of
         [] -> {ok, #{rows => [row(Program, Key, Row)
@@ -81,7 +81,7 @@ row(#{name := Name, control := Control, settings := Settings}, {Flags, _},
         cpu_ms => case Why of #{~"cpu_ns" := Ns} -> Ns / 1.0e6; _ -> null end
     }.
 
-%% Of a table: what it is called, how often it is changed, by how many operations it was measured.
+%% Of a table: its name, the percentage of updates, and the number of operations.
 settings(#{~"table" := Table, ~"operations" := Operations} = Settings) ->
     #{table => Table, operations => Operations,
       updates => 100 - maps:get(~"read", Settings, 0)};

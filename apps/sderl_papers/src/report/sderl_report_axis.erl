@@ -4,8 +4,8 @@
 An axis of a plot: from where to where it goes, where its ticks are, and how far along it a value
 is.
 
-They are computed here, and not left to the library that draws, because names are written beside the
-ends of lines: where these are must be known beforehand.
+They are computed here, and not by the library that draws, because the names of series are placed
+beside the ends of their lines, which must be known beforehand.
 """.
 
 -export([new/2, new/3, position/2]).
@@ -91,7 +91,7 @@ log_ticks(Low, High, [Steps | Finer]) ->
         false -> thinned(Ticks)
     end.
 
-%% Round numbers of all decades that have to do with so much.
+%% Round numbers of all decades from `Low` to `High`, and somewhat beyond.
 marks(Low, High, Steps) ->
     [trimmed(S * math:pow(10, E))
      || E <- lists:seq(floor(math:log10(Low)) - 1, ceil(math:log10(High))), S <- Steps].

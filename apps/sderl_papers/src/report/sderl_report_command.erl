@@ -6,8 +6,8 @@ claim; with `--markdown` the table of verdicts alone. `bin/sderl report FILE`: w
 vm` measured, with a page for each program; with `--before OTHER` what became slower since that
 other file.
 
-Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has
-been installed; otherwise their numbers are tables.
+Nothing is measured here. Plots are drawn if Node.js is there, and the library that draws them is
+installed or can be; otherwise there are tables of their numbers.
 """.
 
 -behaviour(sderl_command).
@@ -121,7 +121,7 @@ report(Run, Pages, Tables, Out) ->
     {Drawn, NoPlots} = drawings(Pages, Tables),
     Html = sderl_report_html:html(sderl_report_facts:start(Run, Pages, NoPlots),
                                   lists:zip(Pages, Drawn)),
-    written(Out, Html, sderl_reproduce:text(Run, Pages), NoPlots).
+    written(Out, Html, sderl_reproduce:text(Pages), NoPlots).
 
 drawings(Pages, Tables) ->
     case drawn(Pages, Tables) of

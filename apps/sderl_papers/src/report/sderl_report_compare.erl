@@ -29,7 +29,7 @@ pages(FileA, FileB, Counts) ->
           || Name <- Names]}
     end.
 
-%% In percent, where it is not what the command takes by itself.
+%% The option in percent, unless it is the command's default.
 threshold(0.01) -> "";
 threshold(Counts) -> [" --threshold ", float_to_list(100.0 * Counts, [{decimals, 4}, compact])].
 

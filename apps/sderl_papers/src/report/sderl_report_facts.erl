@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_facts).
 -moduledoc """
-The facts of a report about the run as a whole: the place, time and size of the measurements, and
-the missing points.
+The start page of a report: the machine, time and size of the measurements, and the missing points.
 """.
 
 -export([start/3]).

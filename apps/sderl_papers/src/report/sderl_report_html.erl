@@ -1,16 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_html).
 -moduledoc """
-The report as one HTML file that stands alone: style, pages and drawings are in it, it has no
-script, and it loads nothing. Whatever comes from data is escaped.
+The report as one self-contained HTML file: style, pages and drawings are in it, it has no script,
+and it loads nothing. Everything that comes from data is escaped.
 """.
 
 -export([html/2, escape/1]).
 -export_type([start/0, drawn/0]).
 
 -doc """
-What the start page says. `facts` are of the machine, the time and the scale; `remarks` say what is
-not as it should be; `measured`, on each page, where and how large the measurement was.
+The content of the start page. `facts` are about the machine, the time and the scale; `remarks`
+about what went wrong or is missing; `measured` is on each page and says where and at which scale it
+was measured.
 """.
 -type start() :: #{
     title := unicode:chardata(),
@@ -55,8 +56,8 @@ navigation(Pages) ->
         "</ul></nav>\n"
     ].
 
-%% An identifier of the document for each page. Names that differ only in what is not safe in one
-%% are told apart by a number.
+%% An HTML identifier for each page. Where names differ only in characters that it cannot have, a
+%% number is added.
 anchors(Pages) ->
     {Anchors, _} = lists:mapfoldl(
         fun(Page, Seen) ->
@@ -117,7 +118,7 @@ verdicts(Pages) ->
 %% Pages of measurements that nothing was published about have no verdict.
 judged(Pages) -> lists:any(fun({_, #{verdict := Verdict}}) -> Verdict =/= none end, Pages).
 
-%% By a sign and a word as well as by colour.
+%% A sign and a word, as well as a colour.
 chip(none) -> "";
 chip(confirmed) ->
     "<span class=\"chip confirmed\"><span aria-hidden=\"true\">✓</span> confirmed</span>";
@@ -182,8 +183,8 @@ left_out(N) ->
     ["<p class=\"small\">", integer_to_list(N),
      " points are at 0 and not on this logarithmic plot; the table has them.</p>\n"].
 
-%% The library's root element is replaced by one with a name and a description, and without
-%% addresses of name spaces, which HTML does not need.
+%% The root element of the SVG is replaced by one with a title and a description, and without
+%% namespaces, which HTML does not need.
 drawing(Id, Shape, #{title := Title} = Plot, Svg) ->
     {match, [Root, Width, Height]} = re:run(
         Svg, "^<svg[^>]* width=\"([0-9.]+)\" height=\"([0-9.]+)\"[^>]*>", [{capture, all, binary}]
@@ -201,7 +202,7 @@ drawing(Id, Shape, #{title := Title} = Plot, Svg) ->
 table(#{title := Title, header := Header, rows := Rows}) ->
     ["<h3>", escape(Title), "</h3>\n", grid(Title, Header, Rows)].
 
-%% Wide ones scroll, also by keyboard.
+%% Wide tables scroll, also by keyboard.
 grid(_Title, _Header, []) ->
     "<p>Nothing of this was measured.</p>\n";
 grid(Title, Header, Rows) ->
@@ -233,7 +234,7 @@ prose(Text) ->
      || {I, Part} <- lists:enumerate(paired(string:split(Text, "`", all)))
     ].
 
-%% A last one without its fellow is itself.
+%% A last backquote without a second one stands for itself.
 paired(Parts) when length(Parts) rem 2 =:= 1 -> Parts;
 paired(Parts) ->
     {Whole, [Open, Rest]} = lists:split(length(Parts) - 2, Parts),

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_node).
 -moduledoc """
-Node.js, and the library that draws: found on the PATH, and installed once into the build folder.
+Finds Node.js on the PATH, and installs the library that draws plots once into the build folder.
 
-The library's version is in `priv/report/package-lock.json`, with a check sum for each file; the
-folder it is installed into is named after that file. It is installed beside and then renamed, so
-that it is there whole or not at all, also with two commands at the same time. No program of a
-package is run.
+`priv/report/package-lock.json` has the library's version and checksums; the name of the folder that
+it is installed into has a hash of that file. It is installed into another folder that is then
+renamed, so that it is complete or not there, also when two commands run at the same time. No
+install script of a package is run.
 """.
 
 -export([ready/0, ready/2, home/0]).
@@ -15,7 +15,7 @@ package is run.
 -define(OLDEST, 20).
 -define(VERSION_MS, 30_000).
 -define(INSTALL_MS, 300_000).
-%% The time of installing, for the progress bar.
+%% The usual time of an installation, for the progress bar.
 -define(USUAL_MS, 10_000).
 -define(FILES, ["package.json", "package-lock.json"]).
 -define(SCRIPT, "draw.mjs").
@@ -117,7 +117,7 @@ install(Source, New, Folder, Path) ->
         end
     end.
 
-%% A machine without a network should learn so in seconds.
+%% Without a network it should fail within seconds.
 npm(Npm, Folder, Path) ->
     Args = ["ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error",
             "--prefer-offline",

@@ -6,6 +6,7 @@ table, and its content in words.
 """.
 
 -export([series/1, draw/2, left_out/1, names/1, title/1, table/1, describe/1]).
+
 -doc """
 The series that have points that can be drawn, with these points from left to right. On a
 logarithmic axis nothing at or below 0 can.
@@ -55,7 +56,7 @@ The names of all series, each once, in their order: a name looks the same in all
 names(Plots) ->
     lists:uniq([text(Name) || #{series := Series} <- Plots, #{name := Name} <- Series]).
 
--doc "What is on an axis, and in which unit: `latency (ms)`.".
+-doc "The title of an axis with its unit: `latency (ms)`.".
 -spec title(sderl_claim:axis()) -> binary().
 title(#{label := Label} = Axis) ->
     Notes = [U || #{unit := U} <- [Axis], text(U) =/= <<>>] ++
@@ -63,8 +64,8 @@ title(#{label := Label} = Axis) ->
     text([Label, [[" (", lists:join(", ", Notes), ")"] || Notes =/= []]]).
 
 -doc """
-The plot's numbers: a row for each x, a column for each series; behind a value its least and
-greatest. Where there are measured points, lines that were computed have their values at these only.
+The plot's numbers: a row for each x, a column for each series; after a value its least and
+greatest. Where there are measured points, computed lines have values at the same x only.
 """.
 -spec table(sderl_claim:plot()) -> {Header :: [binary()], Rows :: [[binary()]]}.
 table(#{x := X, y := Y, series := Series}) ->

@@ -1,11 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_spec).
 -moduledoc """
-A plot as a specification of Vega-Lite, in two shapes: `wide` for a page, and `narrow` for a
-telephone.
+A plot as a specification of Vega-Lite, in two shapes: `wide` for a page, and `narrow` for a phone.
 
-A series is told by its name beside the end of its line (above the plot where it is narrow), and by
-dashes and shapes as well as by colour. Colours are names of the page's style sheet, so that they
+A series has its name beside the end of its line (above a narrow plot), and differs from the others
+in dashes and shapes as well as in colour. Colours are names of the page's style sheet, so that they
 follow light and dark.
 
 A linear `y` begins at 0 unless its axis says otherwise.
@@ -23,9 +22,9 @@ A linear `y` begins at 0 unless its axis says otherwise.
 -define(FONT, 13).
 %% Mean width of a character.
 -define(CHAR, 6.9).
-%% Between the bars of two series; more of them take no more room than three.
+%% Pixels between the bars of two series; more series take no more room than three.
 -define(ASIDE, 4).
-%% Beyond so many points they are drawn as a line with a band, and not one by one.
+%% More points than this are drawn as a line with a band, and not one by one.
 -define(MANY, 30).
 
 -define(DASHES, [[], [8, 3], [2, 3], [10, 3, 2, 3], [5, 2], [1, 2]]).
@@ -46,8 +45,8 @@ style(I) ->
     }.
 
 -doc """
-The specification, as JSON's terms; `none` for a plot without a point that can be drawn. `Names`
-decides on the style of each series.
+The specification as terms for JSON; `none` for a plot without a point that can be drawn. The place
+of a series in `Names` decides its style.
 """.
 -spec spec(sderl_claim:plot(), shape(), Names :: [binary()]) -> map() | none.
 spec(Plot, Shape, Names) ->
@@ -141,7 +140,8 @@ encoded(Fields, Axes) ->
 
 %% ---------------------------------------------------------------- series
 
-%% The points of those that were not computed; of all where all were. The axis has ticks at these.
+%% The points of the measured series, or of all where all were computed. The axis has ticks at
+%% these.
 measured(Series, Styles) ->
     case [Points || {{_, Points}, {_, #{draw := Draw}}} <- lists:zip(Series, Styles),
                     Draw =/= line] of
@@ -149,8 +149,8 @@ measured(Series, Styles) ->
         Measured -> Measured
     end.
 
-%% Bars that would hide each other are drawn beside each other, a few pixels apart, and so are
-%% single points. A line that was computed is where it is.
+%% Bars that would hide each other are drawn a few pixels apart, and so are single points. A line
+%% that was computed is not moved.
 asides(Series, Styles) ->
     Draws = [Draw || {_, #{draw := Draw}} <- Styles],
     Measured = measured(Series, Styles),
@@ -235,7 +235,7 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
             end,
             {[{x, x, x}], #{y => value(?LINE_HEIGHT * I + 12)}, #{align => Align, dx => Dx}};
         #{y := Y} ->
-            %% Where lines are farther from it, and on the other side of it than they.
+            %% At the end where the lines are farther from the mark, and on the other side of it.
             At = sderl_report_axis:position(YAxis, Y),
             Nearest = fun(End) ->
                 hd(lists:sort([{abs(P - At), P > At}
@@ -270,7 +270,7 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
 
 %% ---------------------------------------------------------------- names of series
 
-%% At the heights of the lines' ends, and apart from each other.
+%% Beside the ends of the lines, moved apart where they would overlap.
 beside(Series, Keys, YAxis, Width, Height) ->
     Ends =
         [{Height * (1 - sderl_report_axis:position(YAxis, map_get(y, lists:last(Points)))),

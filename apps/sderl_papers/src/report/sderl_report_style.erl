@@ -8,8 +8,8 @@ The report's style sheet: light and dark as the reader's system has it, narrow a
 
 -doc """
 The style sheet. `--s1` to `--s6` are the colours of series, which plots refer to
-(`sderl_report_spec:style/1`); they differ in lightness too, and are told apart by people who see
-few colours.
+(`sderl_report_spec:style/1`); they differ in lightness too, so that colour-blind readers can tell
+them apart.
 """.
 -spec css() -> unicode:chardata().
 css() ->

@@ -2,7 +2,7 @@
 -module(sderl_report_tables).
 -moduledoc """
 The results of `bin/sderl bench tables` as pages of a report: one for each mix of operations, with
-the operations a second of all tables by schedulers, which one to take, and why each gains no more.
+the operations a second of all tables by schedulers, the fastest one, and what limits each.
 """.
 
 -export([pages/3, is_table/1]).
@@ -63,7 +63,7 @@ found(Key, Keyed, Race) ->
 %% Millions a second.
 rate(#{settings := #{~"operations" := Operations}}, Ns) -> 1000 * Operations / Ns.
 
-%% `none` is what the workers take: no table.
+%% The table `none` measures the workers alone; it is not shown.
 plot(Key, Keyed) ->
     #{
         title => named(Key),

@@ -2,7 +2,7 @@
 -module(sderl_report_vm).
 -moduledoc """
 The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup,
-efficiency, time and scatter by schedulers or by nodes, and what held it back. Those of `bin/sderl
+efficiency, time and scatter by schedulers or by nodes, and what limited it. Those of `bin/sderl
 bench tables` are in the same kind of file, and have the pages of `m:sderl_report_tables`.
 """.
 
@@ -87,13 +87,13 @@ question(#{control := true}) ->
 question(#{name := Name} = Program) ->
     ["How much faster is ", Name, " on more ", atom_to_list(axis([Program])), "?"].
 
-%% Of all that were measured.
+%% What all programs were measured by.
 axis(Programs) ->
     [#{size := Size} | _] = [Row || #{series := Series} <- Programs, #{rows := Rows} <- Series,
                                     Row <- Rows],
     sderl_bench_vm_size:axis(Size).
 
-%% The control has no reasons: it is one for the others.
+%% No reasons for the control, which the others are compared with.
 notes(_, #{control := true}, _) -> [];
 notes(Of, _, Programs) ->
     sderl_bench_vm_table:reasons(Of, Programs) ++ sderl_bench_vm_table:fits(Of).
@@ -106,7 +106,7 @@ found(#{series := Series}) ->
     lists:join("\n", [[named(Of, Series), best(Rows), against(Rows), "."]
                       || #{rows := Rows} = Of <- Series]).
 
-%% On the most that both have.
+%% At the largest size that both have.
 against(Rows) ->
     case [{Size, Against} || #{size := Size, against := #{} = Against} <- Rows] of
         [] ->
@@ -136,7 +136,7 @@ best(Rows) ->
             end
     end.
 
-%% How it was, and what it did meanwhile.
+%% The times of a series, and what the schedulers did meanwhile.
 tables(#{key := Key, rows := Rows}, Operations) ->
     Name = sderl_bench_vm_table:series_name(Key),
     Axis = text(sderl_bench_vm_table:axis(Rows)),
