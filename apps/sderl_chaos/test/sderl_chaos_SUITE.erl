@@ -68,7 +68,8 @@ nodes_and_links(_) ->
         [?assertMatch(#{node := N, pid := P, back_us := Us} when N < P andalso is_integer(Us), Link)
          || Link <- Links],
         ?assertEqual(4, length(Links)),
-        %% One stays; the others come back, and what was killed there before is killed again.
+        %% One stays; the others come back, and a process that was killed there before is killed
+        %% again.
         Life = call(Fleet, A, erlang, system_info, [creation]),
         {ok, Kills} = run(Fleet, Nodes, #{
             targets => [#{kind => node, fleet => Fleet, restart_ms => 0,
@@ -93,7 +94,7 @@ limits(_) ->
         [ok = call(Fleet, N, ?V, start, [[{temporary, {local, list_to_atom(lists:concat([t, I]))}}
                                           || I <- lists:seq(1, 5)] ++ [{local, never}]])
          || N <- Nodes],
-        %% What does not come back keeps the others alive.
+        %% A process that does not come back keeps the others from being killed.
         Target = #{kind => process, class => server, find => {?V, found, []}},
         {ok, Chaos} = start(Fleet, Nodes,
                             #{targets => [Target], limits => #{at_once => 2, never => [never]}}),
@@ -104,8 +105,7 @@ limits(_) ->
         {ok, Two} = sderl_chaos:stop(Chaos),
         ?assertMatch([#{back_us := undefined, awaited := true}, #{back_us := undefined}], Two),
         ?assertEqual(10, length(pids(Fleet, Nodes))),
-        %% Where nobody waits for it, nothing holds back; then there is nothing left but what must
-        %% stay.
+        %% With `await => false` no limit holds; in the end only the protected processes are left.
         {ok, More} = start(Fleet, Nodes,
                            #{targets => [Target#{await => false}], scope => node,
                              limits => #{at_once => 1, never => [never]}, report => self()}),
@@ -119,7 +119,7 @@ limits(_) ->
         [?assertMatch(#{awaited := false, back_us := undefined}, Kill) || Kill <- Eight],
         ?assertEqual([{local, never}, {local, never}],
                      [K || N <- Nodes, {K, _} <- call(Fleet, N, ?V, found, [])]),
-        %% A function that raises is no secret.
+        %% The exception of a user's function is reported.
         {ok, Bad} = start(Fleet, Nodes, #{targets => [Target#{find => {?V, raises, []}}]}),
         ok = sderl_fleet:await(fun() ->
             #{problems := P} = sderl_chaos:status(Bad),
@@ -236,7 +236,7 @@ service_ends(_) ->
         Owner ! stop,
         gone(Owned),
         no_agents(Fleet, Nodes),
-        %% It is killed: the agents hear nothing more.
+        %% The service is killed: the agents hear nothing more.
         {ok, Killed} = start(Fleet, Nodes, Options),
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         exit(Killed, kill),
@@ -280,7 +280,7 @@ controller_ends(_) ->
         ok = sderl_fleet:kill(Fleet, Controller),
         no_agents(Fleet, Victims),
         {ok, Controller} = sderl_fleet:restart(Fleet, Controller),
-        %% Links stay, but it says nothing.
+        %% The links stay, but the service is suspended.
         _ = Start(1000),
         ok = sderl_fleet:suspend(Fleet, Controller),
         no_agents(Fleet, Victims)
@@ -324,7 +324,7 @@ strangers(_) ->
 command(Config) ->
     with(#{count => 2, connect_all => true, paths => []}, fun(Fleet, [A, B] = Nodes) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),
-        %% Something with a name on each node, that nobody starts again.
+        %% A named process on each node that is not started again.
         Pids = [begin
             P = call(Fleet, N, erlang, spawn, [timer, sleep, [infinity]]),
             true = call(Fleet, N, erlang, register, [target, P]),
@@ -335,7 +335,7 @@ command(Config) ->
         {0, Dry} = program(Fleet, Args ++ ["--dry-run", "--kills", "3"]),
         ?assertMatch({match, _}, re:run(Dry, "would kill name target \\(name\\) on ")),
         ?assertEqual([true, true], alive(Fleet, Pids)),
-        %% On the one node that it may; it does not come back, and that is an error.
+        %% Killed on the one allowed node; it does not come back, which is an error.
         Real = Args ++ ["--yes", "--never-node", atom_to_list(A), "--window", "0s..500ms",
                         "--settle", "0s", "--log", Log],
         {1, Said} = program(Fleet, Real),
@@ -366,7 +366,7 @@ command(Config) ->
         {1, Typo} = program(Fleet, Args ++ ["--yes", "--never-node", "nobody@127.0.0.1"]),
         ?assertMatch({match, _},
                      re:run(Typo, "--never-node: nobody@127.0.0.1 is not in the cluster")),
-        %% With a cookie file named, nothing is read or written at home.
+        %% With --cookie-file nothing is read or written in the home folder.
         Home = filename:join(proplists:get_value(priv_dir, Config), "home"),
         ok = file:make_dir(Home),
         #{home := Theirs} = sderl_fleet:connection_info(Fleet),
@@ -384,7 +384,7 @@ command(Config) ->
         no_agents(Fleet, Nodes)
     end).
 
-%% Told to end: in order, with a complete log.
+%% Ended by a signal: in order, with a complete log.
 interrupted(Config) ->
     with(#{count => 2, connect_all => true}, fun(Fleet, [A, B] = Nodes) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),

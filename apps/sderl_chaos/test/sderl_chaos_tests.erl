@@ -165,7 +165,7 @@ weights_test() ->
     ?assert(abs(First / 4000 - 0.75) < 0.03),
     ?assert(abs(OnB / First - 0.9) < 0.03).
 
-%% What is not there leaves its share to the others.
+%% A target without things leaves its share to the others.
 nothing_there_test() ->
     Plan = sderl_chaos_plan:new(plan(#{})),
     ?assertEqual([2], lists:usort([T || {hit, T, _, _} <- hits(100, Plan, [{{2, b@h}, 2}])])),
@@ -182,7 +182,7 @@ window_test() ->
                  Times(sderl_chaos_plan:new(plan(#{window => {100, 250}, period_ms => 50})))),
     ?assertEqual([], Times(sderl_chaos_plan:new(plan(#{window => {100, 149}, period_ms => 50})))).
 
-%% What was missed is made up for.
+%% Missed hits do not count as kills.
 missed_test() ->
     {[_], Plan} = drawn(sderl_chaos_plan:new(plan(#{kills => 1})), [{{1, a@h}, 1}]),
     ?assertEqual(over, sderl_chaos_plan:next(Plan)),
@@ -274,7 +274,7 @@ own_links_test() ->
     %% Both ends are nodes of the target.
     ?assertEqual({['y@h', 'z@h'], ['y@h', 'z@h']}, Check(#{nodes => [Own, 'y@h', 'z@h']}, #{})).
 
-%% In the order of the nodes, of which the plan's choices depend.
+%% In the order of the nodes, on which the plan's choices depend.
 install_test() ->
     Install = fun(Limits, Targets) ->
         {ok, #{install := Install, plan := #{nodes := Nodes}}} =
@@ -331,7 +331,7 @@ start(_, Test) ->
 -doc "As an application.".
 stop(_) -> ok.
 
-%% Orders that nobody waits for any more.
+%% Orders whose answer is no longer waited for.
 late_order_test() ->
     {ok, Agent} = sderl_chaos_agent:start(conf()),
     Victim = spawn(fun rest/0),
@@ -348,7 +348,7 @@ late_order_test() ->
     ?assertNot(is_process_alive(Victim)),
     {ok, []} = sderl_chaos_agent:finish(Agent).
 
-%% It stood still for longer than its lease: what it finds in its box then is old.
+%% The agent stood still for longer than its lease: the messages in its mailbox are too old.
 lapsed_test() ->
     Conf = (conf())#{lease_ms := 300},
     {ok, Agent} = sderl_chaos_agent:start(Conf),
@@ -382,7 +382,8 @@ held(Holder) ->
 
 %% ---------------------------------------------------------------- the service, on this node alone
 
-%% A round is under way, and things were looked for: it is not killed any more.
+%% During a round, after the search, the service is stopped or its owner ends: nothing is killed any
+%% more.
 ended_test_() ->
     [
         {atom_to_list(How), fun() ->
@@ -406,7 +407,7 @@ ended_test_() ->
             case How of
                 stop ->
                     Stop = gen_server:send_request(Chaos, {stop, 0}),
-                    %% It has the word, and waits for the round.
+                    %% The service has got the call to stop, and waits for the round.
                     #{next_ms := over} = sderl_chaos:status(Chaos),
                     Looking ! go,
                     ?assertEqual({reply, {ok, []}}, gen_server:wait_response(Stop, 60_000));
@@ -511,7 +512,7 @@ kept(Keepers) ->
     [begin Keeper ! {ask, self()}, receive {Keeper, Pid} -> {Keeper, Pid} end end
      || Keeper <- Keepers].
 
-%% A service that is told to stop in the middle of nothing.
+%% A service that finds nothing: its status, its log, its end.
 stop_test() ->
     {ok, Chaos} = sderl_chaos:start(#{nodes => [node()], every_ms => 60_000,
                                       targets => [#{kind => name, names => [nobody]}]}),

@@ -127,7 +127,7 @@ measured(Side) ->
     ?assert(is_integer(maps:get(<<"lost_calls">>, Side))),
     ?assert(is_integer(maps:get(<<"missing_names">>, Side))).
 
-%% A node that goes away in the middle ends the run with words about it.
+%% The loss of a node in the middle ends the run with an error that names it.
 failing_node(_) ->
     {ok, Layout} = sderl_demo_layout:new(4, 4),
     {ok, Fleet} = sderl_demo_cluster:start(stock, Layout, self(), fun(_, _) -> ok end),
@@ -200,8 +200,8 @@ present(Link) ->
     #{~"now" := Now} = json:decode(Body),
     Now.
 
-%% So many frames in which there was traffic, at the end of which nothing is found; and in none a
-%% line between nodes that share no group.
+%% Waits for so many frames with traffic, the last without findings; none may have a line between
+%% nodes that share no group.
 -define(FRAMES, 8).
 
 await_healthy(Link) ->
@@ -230,7 +230,7 @@ between_groups(Links, #{~"topology" := #{~"nodes" := Nodes}}) ->
         OfA -- OfB =:= OfA
     ].
 
-%% No client falls silent: each has had some answers more.
+%% No client stops: each gets further answers.
 -define(ANSWERS, 5).
 
 await_answers(Fleet, Before) ->
@@ -246,8 +246,8 @@ await_answers(Fleet, Before) ->
     end,
     sderl_fleet:await(Answered, 60_000).
 
-%% Whatever has happened: no client made more calls than its pace allows, nor called a server that
-%% did not answer more often than it may in that time.
+%% No client made more calls than its rate allows, nor called a server that did not answer more
+%% often than the pauses allow.
 are_bounded(Fleet, Before, Begin, Servers) ->
     After = sderl_demo_live:counts(Fleet, maps:keys(Before)),
     Ms = erlang:monotonic_time(millisecond) - Begin,
@@ -266,7 +266,7 @@ are_bounded(Fleet, Before, Begin, Servers) ->
         maps:keys(Before)
     ).
 
-%% Least pauses double, up to 4 s.
+%% The shortest pauses double, up to 4 s.
 tries(_PauseMs, Ms, Tries) when Ms =< 0 -> Tries;
 tries(PauseMs, Ms, Tries) -> tries(min(4_000, 2 * PauseMs), Ms - PauseMs, Tries + 1).
 
@@ -339,7 +339,7 @@ attach(Config) ->
         ended(Monitor)
     end).
 
-%% Whatever ends the program: the files go before the nodes.
+%% However the program ends, the files are removed before the nodes end.
 attach_caller_killed(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "killed"),
     with_run_dir(Folder, fun() ->

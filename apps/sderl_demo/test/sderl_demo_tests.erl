@@ -65,8 +65,8 @@ wrong_server() ->
 
 server() -> {g1, {server, 1, 1}}.
 
-%% What a client counted. It has twice the time of its last run for as long as it did not come to
-%% each of these: on a busy machine it may not run at all in its time.
+%% What a client counted. It is run again with twice the time until it has counted each of these: on
+%% a busy machine it may not run at all in its time.
 run(Client, Env, Counts) -> run(Client, Env, Counts, 50_000).
 
 run(Client, Env, Counts, TimeUs) ->

@@ -65,7 +65,7 @@ start_stop(_) ->
     ?assertEqual([], [N || N <- Nodes, lists:member(N, nodes(connected))]),
     Trace = trace(Fleet),
     ok = sderl_fleet:stop(Fleet),
-    %% At once, not soon.
+    %% Without delay.
     ?assertEqual([], left(Trace)),
     ?assertEqual({error, enoent}, file:list_dir(Home)).
 
@@ -109,7 +109,7 @@ calls(_) ->
 
 here() -> node().
 
-%% One call to a node waits for what another one, begun later, brings; and so on two nodes.
+%% A call to a node waits for the effect of one that began later; the same with two nodes.
 calls_side_by_side(_) ->
     Fleet = fleet([#{name => a, count => 2}]),
     Nodes = sderl_fleet:nodes(Fleet),
@@ -161,7 +161,7 @@ multicall(_) ->
     ),
     done(Fleet).
 
-%% A controlling machine whose nodes print in every way there is prints its own words only.
+%% The nodes print in every possible way; the controlling machine prints only its own output.
 prints_nothing(_) ->
     Port = controller(?MODULE, loud),
     ?assertEqual(~"start\nstop\n", output(Port)).
@@ -290,7 +290,7 @@ emulator(_) ->
     ?assertEqual({ok, [["hello"]]}, call(Fleet, B, init, get_argument, [sderl])),
     #{B := #{args := Args}} = sderl_fleet:info(Fleet),
     ?assert(lists:member("hello", Args)),
-    %% What evaluates expressions is loaded by those that do.
+    %% The modules that evaluate expressions are loaded when they are needed.
     IsLoaded = fun() -> false =/= call(Fleet, A, code, is_loaded, [erl_eval]) end,
     ?assertEqual(false, IsLoaded()),
     ?assertEqual({value, 1, []}, call(Fleet, A, erl_eval, expr, [{integer, 1, 1}, []])),
@@ -400,7 +400,7 @@ restart(_) ->
     ?assertEqual([A, B], sderl_fleet:nodes(Fleet)),
     done(Fleet).
 
-%% In order: applications get to say goodbye.
+%% In order: applications are stopped.
 stop_node(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "goodbye"),
     Fleet = fleet([#{name => a, count => 2}]),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_cleanup_SUITE).
 
-%% That fleets keep to themselves and leave nothing behind, however they end.
+%% That fleets do not disturb each other and leave nothing behind, however they end.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -347,7 +347,7 @@ end_port(Port) ->
         {Port, {exit_status, _}} -> ok
     end.
 
-%% What a node has started ends too, also a program that does not care about its stdin.
+%% Programs that a node has started end too, also one that ignores the end of its stdin.
 children_of_nodes(_) ->
     Fleet = fleet([#{name => a, count => 1}]),
     [A] = sderl_fleet:nodes(Fleet),

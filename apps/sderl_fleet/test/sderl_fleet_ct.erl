@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_ct).
 
-%% What the suites share: fleets, and ways to see what is left of one.
+%% Shared by the suites: starting fleets, and finding what is left of one.
 
 -export([
     fleet/1,
@@ -82,7 +82,7 @@ gone(Trace) ->
         end
     end).
 
-%% An orphan that nobody waited for is as good as gone.
+%% A zombie counts as gone.
 is_gone(OsPid) ->
     case sderl_fleet_proc:state(OsPid) of
         gone -> true;

@@ -23,8 +23,8 @@ delayed(_) ->
     {ok, Fleet} = sderl_fleet:start(#{families => Families}),
     [NodeA, NodeB, NodeC] = sderl_fleet:nodes(Fleet),
     On = fun(Node, Fun) -> sderl_fleet:call(Fleet, Node, erlang, apply, [Fun, []], 120_000) end,
-    %% Whoever opens the link. The least of some: only that is known to be the link's and not the
-    %% machine's.
+    %% Whichever node opens the link. The least of several times, as only that is the link's delay
+    %% and not the machine's.
     [begin
          true = On(From, fun() -> net_kernel:connect_node(To) end),
          Least = On(From, fun() -> lists:min([round_trip(To) || _ <- lists:seq(1, 10)]) end),
@@ -35,7 +35,7 @@ delayed(_) ->
          end, 60_000)
      end || {From, To} <- [{NodeA, NodeB}, {NodeB, NodeA}]],
     ok = sderl_fleet:await(fun() -> On(NodeA, fun() -> round_trip(NodeC) < 40_000 end) end, 60_000),
-    %% More than is let wait, in order.
+    %% More bytes than may wait arrive in order.
     Sizes = [I * 7919 rem 300_000 || I <- lists:seq(1, 50)],
     Sent = [binary:copy(<<(I rem 256)>>, Size) || {I, Size} <- lists:enumerate(Sizes)],
     Digest = On(NodeA, fun() ->

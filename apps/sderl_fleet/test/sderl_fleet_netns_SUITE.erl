@@ -17,7 +17,7 @@ all() -> [cut_and_heal, owner_killed, vm_killed, not_allowed].
 
 init_per_testcase(_, Config) -> sderl_fleet_ct:need_namespaces(Config).
 
-%% A cut is silent: the link stays until somebody's patience ends. What was sent meanwhile arrives.
+%% A cut is silent: the link stays until a timeout. Messages sent meanwhile arrive after the heal.
 cut_and_heal(_) ->
     {ok, Net} = sderl_fleet_netns:start(3),
     Families = [Host#{name => Name, count => 1}
@@ -33,7 +33,7 @@ cut_and_heal(_) ->
     [?assertError({erpc, timeout}, Rpc(From, To, 300)) || {From, To} <- [{A, B}, {B, A}]],
     [Reaches(From, To) || {From, To} <- [{A, C}, {C, B}]],
     ?assert(lists:member(B, sderl_fleet:call(Fleet, A, erlang, nodes, []))),
-    %% Nor is a new connection to be had.
+    %% A new connection cannot be made either.
     true = sderl_fleet:call(Fleet, A, erlang, disconnect_node, [B]),
     ok = sderl_fleet:call(Fleet, A, application, set_env, [kernel, net_setuptime, 1]),
     ?assertEqual(false, sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B], 60_000)),
@@ -80,7 +80,8 @@ make() ->
     end),
     receive {names, Names} -> Names end.
 
-%% A host too many for the subnet is refused by its guard; a program `ip` that fails tells why.
+%% More hosts than the subnet has are refused by a guard; when the program `ip` fails its error is
+%% given.
 not_allowed(_) ->
     ?assertError(function_clause, sderl_fleet_netns:start(1000)),
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => maker, count => 1}]}),

@@ -15,8 +15,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() ->
     [variants | sderl_ct:in_long_runs([sr_killed, gr_killed, sr_one_level, stands_still])].
 
-%% The number of colonies and the seed decide, whatever is between them. What else is asked of a
-%% variant with four colonies is asked of the same nodes.
+%% The number of colonies and the seed decide the result, whatever the tree. Other checks of a
+%% variant with four colonies are made on the same nodes.
 variants(_) ->
     Outcomes = [with(params(Variant, 5), fun(Fleet) ->
         Outcome = on(Fleet, params(Variant, 5)),
@@ -42,8 +42,8 @@ gr_killed(_) -> killed(gr, fun(_) -> ok end).
 
 sr_killed(_) -> killed(sr, fun sr_nodes/1).
 
-%% A tree of three levels. Every class is killed, in the long run at every stage, and then whatever
-%% it comes to.
+%% A tree of three levels. Every class is killed, in the long test run at every stage, and then
+%% random processes.
 killed(Variant, Then) ->
     Params = (params(Variant, 11))#{local_iterations := 40},
     with(Params, fun(Fleet) ->
@@ -61,7 +61,7 @@ killed(Variant, Then) ->
         Then(Fleet)
     end).
 
-%% The first of some, where the run is a short one.
+%% Only the first of several cases, where the test run is a short one.
 short(List) ->
     case os:getenv("SDERL_LONG") of
         "1" -> List;
@@ -80,7 +80,7 @@ chaos(Fleet, #{global_iterations := Rounds} = Params) ->
                                | [[sderl_bench_histogram:percentile(X, H) || X <- [50, 99, 100]]
                                   || H <- [Times, Replaced]]
             ]),
-            %% Every kill counts, whoever died besides.
+            %% Every kill is counted, whatever else died.
             ?assertEqual(length(Kills), sderl_bench_histogram:total(Times)),
             Outcome
     end.
@@ -136,7 +136,7 @@ no_recovery(Fleet, Params) ->
     ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}},
                  sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test")).
 
-%% Nothing goes on when nobody waits for it any more.
+%% When the caller ends, the run ends.
 interrupted(Fleet, Params) ->
     {Pid, Ref} = spawn_monitor(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
     ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
@@ -153,12 +153,12 @@ too_long(Fleet, Params0) ->
     ?assertMatch({match, _},
                  re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
     nothing_left(Fleet),
-    %% Nor does anybody kill any more.
+    %% Nor are there any more kills.
     ?assertEqual([], [Pid
                       || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:=
                                              {sderl_chaos_service, init, 1}]).
 
-%% That a node stands still is found by asking all of them, for which there is time.
+%% A suspended node is found by asking all nodes after the time limit.
 stands_still(_) ->
     Params = (long(gr, 5))#{timeout_s := 3},
     with(Params, fun(Fleet) ->
@@ -171,13 +171,13 @@ stands_still(_) ->
         ok = sderl_fleet:resume(Fleet, Last)
     end).
 
-%% A run, and beside it something that is killed: it is as if there had been nothing.
+%% A run during which something is killed gives the same result.
 killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
     Breaker = sderl_fleet_task:start(Break),
     Task = sderl_fleet_task:start(fun() -> on(Fleet, Params) end),
     {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} =
         sderl_fleet_task:result(Task, 120_000),
-    %% It may have had nothing to kill, where the run was faster.
+    %% If the run was faster there was nothing to kill.
     _ = sderl_fleet_task:stop(Breaker),
     ?assertEqual(Rounds, length(Costs)),
     ?assertEqual(Cost, lists:last(Costs)),
@@ -185,7 +185,7 @@ killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
     nothing_left(Fleet),
     Outcome.
 
-%% What a run says of which something is broken when it has done a round.
+%% The result of a run in which something is broken after its first round.
 broken(Fleet, Params, Break) ->
     Task = sderl_fleet_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
     ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),

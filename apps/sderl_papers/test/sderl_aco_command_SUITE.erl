@@ -65,7 +65,7 @@ monitored(_) ->
     end || Monitoring <- [off, on]],
     ?assert(On > Off div 2, {Off, On}).
 
-%% Two instances, one of which has a best-known cost of 0, and one that nobody reaches.
+%% Two instances: one has a best-known cost of 0, one a cost that is not reached.
 folder(Config) ->
     Dir = dir(Config, folder),
     ok = file:write_file(filename:join(Dir, "wt3.001"), "3\n 1 2 3\n 1 1 1\n 9 9 9\n"),
@@ -99,7 +99,7 @@ timeout(_) ->
                         timeout_s => 1}, "")
     ).
 
-%% Of the original program, with its deterministic numbers.
+%% Results of the original program, with its deterministic numbers.
 golden_published(_) ->
     published("orlib/wt40.001", fun(File) ->
         {ok, [{Instance, Known}]} = sderl_aco_instance:read_all(File),
@@ -122,7 +122,7 @@ golden_published(_) ->
         ]
     end).
 
-%% Easy ones: one of a few colonies finds the best.
+%% Easy instances: a few colonies find the best.
 best_known_published(_) ->
     published("orlib", fun(Dir) ->
         {ok, All} = sderl_aco_instance:read_all(Dir),

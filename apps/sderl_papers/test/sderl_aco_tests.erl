@@ -9,7 +9,7 @@
 -define(C, sderl_aco_colony).
 -define(P, sderl_aco_plain).
 
-%% Results of our own, of an instance of our own. The second program computes them too.
+%% Recorded results of a small instance; both programs give them.
 
 golden_test_() ->
     Instance = golden(),
@@ -53,7 +53,7 @@ costs(Module, Colony, Iterations) ->
                        Colony, Iterations),
     Costs.
 
-%% The fast colony is the plain one.
+%% The fast colony gives the same results as the plain one.
 
 plain_test_() -> sderl_prop:eunit("the fast colony is the plain one", 100, fun prop_plain/0).
 
@@ -99,7 +99,7 @@ prop_schedule() ->
         end
     ).
 
-%% No single move is left that helps.
+%% No single move improves the result of a search.
 local_test_() -> sderl_prop:eunit("after the local search no move helps", 200, fun prop_local/0).
 
 prop_local() ->
@@ -344,7 +344,7 @@ overview_test() ->
     ?assertEqual(["smp", "1", "4", "3", "1", "10.000", "10.000", "30.5", "2.00", "200"],
                  string:lexemes(Line, " ")).
 
-%% What must be so in every run, or the command fails.
+%% The conditions of every run; otherwise the command fails.
 verdict_test() ->
     Verdict = fun(Variant, Chaos, Changed) ->
         Metrics = maps:merge(#{names_left => 0, kills => 3, kills_not_back => 0,

@@ -13,7 +13,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [several, wrong].
 
-%% The same happens on one node, on six in groups of two, and in one virtual machine of `bench vm`.
+%% The result is the same on one node, on six in groups of two, and in one virtual machine of
+%% `bench vm`.
 several(_) ->
     City = #{side => 7, steps => 5, vehicles => 3, work => 1, group_size => 2},
     {ok, One} = sderl_city:run(City#{nodes => 1}, ""),

@@ -31,7 +31,7 @@ sum_test() ->
                                      sderl_city_manager:start([C])]),
     ?assertEqual(6, sderl_city_manager:ask(Root, where)),
     ?assertMatch({12, Seconds} when is_float(Seconds), sderl_city_manager:steps(Root, 2)),
-    %% One that is lost is told from all the way up, and ends all managers.
+    %% The death of one is reported all the way up, and ends all managers.
     true = exit(C, kill),
     ?assertEqual({error, {died, C, killed}}, sderl_city_manager:ask(Root, where)),
     ?assertMatch({error, {died, Root, _}}, sderl_city_manager:ask(Root, {step, 3})),

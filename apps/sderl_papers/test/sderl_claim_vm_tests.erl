@@ -237,7 +237,7 @@ recorded_test_() ->
         ?assert(lists:sum([Running || #{running := Running} <- Parts]) > 0)
     end}.
 
-%% A program that there is not; one that crashes in the node.
+%% An unknown program, and one that crashes in the node.
 not_recorded_test_() ->
     {timeout, 600, fun() ->
         Wrong = fun(Program) ->
@@ -300,7 +300,7 @@ measured_test_() ->
         {I, #{params := Params}} <- lists:enumerate(lists:sublist(Module:points(Scale), 1))
     ].
 
-%% The folder of a run goes with it, however it ends.
+%% The folder of a run is removed, however the run ends.
 folder_test() ->
     Gone = fun(Dir) -> sderl_fleet:await(fun() -> not filelib:is_dir(Dir) end, 60_000) end,
     {ok, Dir} = sderl_reproduce_node:with_folder(fun(Dir) -> {ok, Dir} end),
@@ -316,7 +316,7 @@ folder_test() ->
     true = exit(Pid, kill),
     ?assertEqual(ok, Gone(Killed)).
 
-%% The harness's own words; nothing is left behind.
+%% Errors are those of the harness; nothing is left behind.
 wrong_test_() ->
     {timeout, 600, fun() ->
         {error, Reason} = sderl_reproduce_vm:run(#{bench => vm, program => <<"nonsense">>}, ""),

@@ -81,7 +81,8 @@ complete(Links, #{kinds := Kinds, timeline := Timeline} = Metrics) ->
 
 made(#{kinds := Kinds}) -> #{Kind => Ops || Kind := #{ops := Ops} <- Kinds}.
 
-%% Told to end in the middle of a series: what was measured is kept, and no node or file is left.
+%% Ended by a signal in the middle of a series: the results so far are kept, and no node or file is
+%% left.
 interrupted(Config) ->
     case filelib:is_dir("/proc/self") of
         true -> interrupted_there(proplists:get_value(priv_dir, Config));

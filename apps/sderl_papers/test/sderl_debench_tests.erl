@@ -6,7 +6,7 @@
 -define(E, sderl_debench_experiment).
 -define(MS, 1_000_000).
 
-%% Registry that never answers, for what happens then.
+%% A registry that never answers.
 -export([register/2, whereis/2, unregister/2]).
 
 %% ---------------------------------------------------------------- the mix
@@ -122,12 +122,12 @@ p2p_test_() ->
 p2p(Kind) ->
     ?assertMatch([{Kind, 0, _, _, ok}],
                  sderl_debench_op:run(Kind, node(), none, 0, context(?MODULE, 60_000))),
-    %% It computes for longer than it may take.
+    %% It computes for longer than its time limit.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
         sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 1))#{compute_us := 500_000})
     ),
-    %% After its time is over nothing goes on, whatever else it may take.
+    %% It ends at the end of the run, even if its own time limit is longer.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
         sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 60_000))#{
@@ -159,7 +159,7 @@ no_registry_test() ->
         sderl_debench_op:run(global, none, {1, 0, 1}, 0, context(sderl_bench_impl_pg, 60_000))
     ).
 
-%% One that does not return is given up, and nothing is left of it.
+%% An operation that does not return is given up, and its process is killed.
 never_test_() -> {spawn, fun never_alone/0}.
 
 never_alone() ->
@@ -265,7 +265,7 @@ unit() ->
     {range(-500, 3500), oneof(sderl_debench_mix:kinds()), range(0, 3), range(0, 2000),
      oneof([ok, ok, {error, timeout}])}.
 
-%% Reasons with something different in each do not pile up.
+%% The number of different reasons is limited.
 reasons_test() ->
     Tally = lists:foldl(
         fun(N, T) -> sderl_debench_tally:add(0, [{rpc, 0, 0, 0, {error, {odd, N}}}], T) end,

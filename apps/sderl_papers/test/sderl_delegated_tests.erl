@@ -24,7 +24,7 @@ linearisable_test_() ->
         end)
     end).
 
-%% All clients at the same time; each with what it called.
+%% Runs all clients at the same time; gives the operations of each.
 concurrently(Options, Clients) ->
     Table = sderl_delegated:new(Options),
     Main = self(),
@@ -97,7 +97,7 @@ counted_command() ->
     frequency([{2, {put, key(), range(1, 3)}}, {1, {delete, key()}}, {4, {add, key(), range(1, 3)}},
                {4, {add_get, key(), range(1, 3)}}, {3, {get, key()}}, {1, flush}]).
 
-%% `m:sderl_linear` knows names, and nothing that is added to.
+%% `m:sderl_linear` checks names, but no additions.
 additions_test_() ->
     sderl_prop:eunit("histories with additions have an order for each key", 100, fun() ->
         ?FORALL({Options, Clients}, {options(), vector(3, resize(8, list(counted_command())))},
@@ -107,15 +107,15 @@ additions_test_() ->
         end)
     end).
 
-%% Whether the operations on a key have an order that gives their answers, is that of each client,
-%% and in which none comes behind one that was called after its end.
+%% Whether there is an order of the operations on a key that gives their answers, keeps the order of
+%% each client, and has no operation after one that was called when it had ended.
 has_order(Key, History) ->
     {Mine, _} = of_key(Key, History),
     Clients = maps:groups_from_list(fun(#{id := {I, _}}) -> I end, Mine),
     Queues = [lists:sort(fun(#{id := A}, #{id := B}) -> A =< B end, Of) || _ := Of <- Clients],
     has_order([{Queues, undefined}]).
 
-%% All states with so many operations left: what each client has left, and the value.
+%% All states with so many operations left: the remaining operations of each client, and the value.
 has_order([]) -> false;
 has_order([{[], _} | _]) -> true;
 has_order(States) ->
@@ -127,7 +127,7 @@ first([#{start := Start} = Op | Left] = Queue, Queues, Value) ->
     [{[Left || Left =/= []] ++ lists:delete(Queue, Queues), Next}
      || Start =< Ends, Next <- effect(Op, Value)].
 
-%% The value after it, where the answer is that of the value before.
+%% The value after an operation, if its answer fits the value before.
 effect(#{call := {put, _, Value}}, _) -> [Value];
 effect(#{call := {unregister, _}}, _) -> [undefined];
 effect(#{call := {add, _, Number}}, Value) -> [sum(Value, Number)];
@@ -156,7 +156,7 @@ no_order_test() ->
     ?assert(has_order(a, [Op(1, 3, 3, 9, {read, a}, 7) | Later])),
     ?assertNot(has_order(a, [Op(1, 3, 3, 9, {read, a}, 8) | Later])).
 
-%% Of a value that is no integer the shard is left whole, and the value too.
+%% Adding to a value that is no integer changes neither the shard nor the value.
 no_integer_test() ->
     Table = sderl_delegated:new(#{shards => 1}),
     C1 = sderl_delegated:add(a, 1, sderl_delegated:put(a, text, sderl_delegated:client(Table))),
@@ -166,7 +166,7 @@ no_integer_test() ->
     ?assertError(function_clause, sderl_delegated:add(a, one, C2)),
     ok = sderl_delegated:close(Table).
 
-%% The checker would see it: a read of what nobody wrote, and of what is over.
+%% The checker finds reads of values that were never written, or were overwritten before.
 refused_test() ->
     [Read] = [Op || #{call := {read, _}} = Op <- concurrently(#{}, [[{put, a}, flush, {get, a}]])],
     ?assertMatch({refused, _}, check(a, [Read])),
@@ -182,7 +182,7 @@ own_command() ->
     oneof([{put, range(1, 5), integer()}, {delete, range(1, 5)}, {add, range(1, 5), integer()},
            {get, range(1, 5)}, {add_get, range(1, 5), integer()}, flush]).
 
-%% Two clients with keys of their own on the same shards: each sees what a map would have.
+%% Two clients with different keys on the same shards: each sees what a map would have.
 own_order_test_() ->
     sderl_prop:eunit("a client's operations take effect in its order", 200, fun() ->
         ?FORALL({Options, Lists}, {options(), vector(2, list(own_command()))}, begin
@@ -239,7 +239,7 @@ each_addition_once_test_() ->
         sderl_delegated:close(Table)
     end}.
 
-%% A shard that does nothing has at most a window of batches, and then the client waits.
+%% A shard that is suspended gets at most a window of batches; then the client waits.
 window_test_() ->
     {timeout, 120, fun() ->
         Table = sderl_delegated:new(#{shards => 1, batch => 2, window => 4}),

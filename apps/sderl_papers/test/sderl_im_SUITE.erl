@@ -16,7 +16,8 @@ all() ->
     [recovery_rsd, client_node_dies]
         ++ sderl_ct:in_long_runs([node_rsd, client_node_rsd, recovery_rd, command]).
 
-%% Each on the same nodes, and a conversation that goes on as long as its session is not killed.
+%% Kills on the same nodes, one after the other, and a conversation that goes on as long as its
+%% session is not killed.
 
 recovery_rd(_) -> with(params(rd), fun recovers/1).
 
@@ -69,8 +70,8 @@ kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
          [{supervisor, serving, K} || K <- sderl_im_layout:servers(Conf)]] ++
         [[{supervisor, monitors, KA}, {supervisor, serving, KA}]].
 
-%% Kills them all at once, and waits until all are back. Supervisors of databases stand still
-%% meanwhile: else the first would be back before the last is gone.
+%% Kills them all at once, and waits until all are back. Supervisors of databases are suspended
+%% meanwhile: otherwise the first would be back before the last is dead.
 killed(Im, Keys) ->
     Before = [{Key, there(Im, Key)} || Key <- Keys],
     held(Im, Keys, fun() -> [exit_on(Im, Pid) || {_, Pid} <- Before] end),
@@ -94,13 +95,13 @@ found(#{fleet := Fleet} = Im, Key) ->
     case [Pid
           || {Found, Pid} <- sderl_fleet:call(Fleet, K, sderl_im_find, find, [Class]),
              Found =:= Wanted] of
-        %% For a moment there may be two monitors of a client: a database that died had made one,
-        %% and nobody knows of it.
+        %% For a moment there may be two monitors of a client: a database that died had started one
+        %% that is in no row.
         [Pid | _] -> Pid;
         [] -> none
     end.
 
-%% What was killed before may still be on its way back.
+%% A process that was killed before may not be back yet.
 there(Im, Key) ->
     await(fun() -> is_pid(found(Im, Key)) end),
     case found(Im, Key) of
@@ -160,7 +161,7 @@ row(#{fleet := Fleet, conf := #{servers := Servers} = Conf}, {database, _, K, _}
                                  [Conf, Role, {find, Key}, 5000]),
     Row.
 
-%% At once after a kill: what the new monitor does not know yet the client knows.
+%% At once after a kill: the client knows what the new monitor does not know yet.
 ends_with_logout(Im, {{C, _, _} = Client, Other, _, Session} = Chat) ->
     killed(Im, [{monitor, C}]),
     talks(Im, Chat),
@@ -210,7 +211,7 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
     Pids = [there(Im, Key) || Key <- Databases],
     held(Im, Databases ++ Databases, fun() -> [exit_on(Im, Pid) || Pid <- Pids ++ [Before]] end),
     case How of
-        %% Where all copies are gone with it nobody knows whom to tell: who sends notices.
+        %% Where all copies are lost with it no process can tell the clients: the sender notices.
         with_both ->
             {ok, _} = client(Im, A, message, [Session, <<"is anybody there?">>]),
             ?assertEqual({lost, 1}, client(Im, A, settle, [Session])),
@@ -224,7 +225,8 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
     talks(Im, Again),
     ok = finish(Im, Again).
 
-%% A notice goes over gateways once at most. Who did not get it notices when it sends.
+%% The message that a session is lost is sent once. A client that did not get it notices when it
+%% sends.
 knows_of_loss(Im, Client, Session) ->
     IsLost = fun() -> state(Im, Client, Session) =:= lost end,
     case sderl_fleet:await(IsLost, 10_000) of
@@ -238,7 +240,7 @@ knows_of_loss(Im, Client, Session) ->
 sessions(#{fleet := Fleet, conf := #{servers := Servers}}, K) ->
     sderl_fleet:call(Fleet, map_get(K, Servers), erlang, whereis, [sderl_im_sessions]).
 
-%% Both copies of the row, and the one process on servers that knows it: it has to log in again.
+%% Both copies of the row, and the monitor that knows it, are lost: the client has to log in again.
 all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     K = sderl_im_layout:server(Conf, C),
     Keys = [{database, clients, K, main}, {database, clients, K, replica},
@@ -251,7 +253,7 @@ all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     ok = client(Im, Client, finish, [Session]).
 
 %% A server's node dies and comes back with nothing: its databases are those of the replicas. Then a
-%% router's, which is the way to its servers: what is said meanwhile arrives when it is back.
+%% router's, which is the way to its servers: messages sent meanwhile arrive when it is back.
 node_rsd(_) ->
     with((params(rsd))#{timeout_ms := 500}, fun(#{fleet := Fleet,
                                                   conf := #{servers := Servers} = Conf} = Im) ->
@@ -272,7 +274,7 @@ node_rsd(_) ->
         await(fun() ->
             length(sderl_fleet:call(Fleet, Node, sderl_im_find, find, [clients])) =:= 2
         end),
-        %% Nobody has to log in again.
+        %% No client has to log in again.
         [
             await(fun() ->
                 {ok, {Name, Pid, Monitor}} = row(Im, {database, clients, K, main}, Name),
@@ -352,7 +354,7 @@ client_node_rsd(_) ->
              {ok, Gone} = sderl_fleet:restart(Fleet, Gone)
          end).
 
-%% What a router knows of a node of clients.
+%% What a router knows about a client node.
 watch(Fleet, Router, Node) ->
     [Watch] = [W
                || #{Node := W} <- tuple_to_list(
@@ -480,7 +482,7 @@ with(Params, Fun) ->
         sderl_fleet:stop(Fleet)
     end.
 
-%% Asks again soon, so that what only a timeout tells is told soon.
+%% Repeats requests soon, so that timeouts take little time.
 params(Mode) ->
     Size = case Mode of
         rd -> #{routers => 1, servers => 2, client_nodes => 1, clients => 8};

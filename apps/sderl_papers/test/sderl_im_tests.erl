@@ -106,7 +106,7 @@ prop_db() ->
                 [rows(Conf, main), rows(Conf, replica)] =:= [Expected, Expected]
             end)).
 
-%% What a main copy had sent that is dead, and that was not answered, comes late.
+%% Writes that a dead main copy had sent, and that were not acknowledged, arrive late.
 late_write_test_() -> {spawn, fun late_write/0}.
 
 late_write() ->
@@ -120,7 +120,7 @@ late_write() ->
         Session ! stop
     end).
 
-%% A write is answered when the replica has it, or is no more.
+%% A write is answered when the replica has it, or is dead.
 answered_test_() -> {spawn, fun answered/0}.
 
 answered() ->
@@ -140,8 +140,8 @@ answered() ->
         Session ! stop
     end).
 
-%% Who has no answer asks again; a copy that is killed between has forgotten nobody's row, and who
-%% died meanwhile is noticed.
+%% A client without an answer asks again; a copy that is killed meanwhile loses no row, and a
+%% process that died meanwhile is noticed.
 again_test_() -> {spawn, fun again/0}.
 
 again() ->
@@ -151,7 +151,7 @@ again() ->
         Main = ready(Conf, main),
         _ = ready(Conf, replica),
         ?assertEqual([{ok, ok}, {ok, ok}], [sderl_im_chats:add(Conf, 1, Row) || _ <- [1, 2]]),
-        %% It stands still, and so sees neither: as if both happened at once.
+        %% The copy is suspended, so it sees both only later: as if they happened at once.
         ok = sys:suspend(Main),
         exit(Session, kill),
         exit(Main, kill),
@@ -162,7 +162,8 @@ again() ->
 
 %% -------------------------------------- a session and a monitor, with this process for the clients
 
-%% Who is invited says nothing: the one who asked is told after all tries, and nothing is left.
+%% The invited client does not answer: the one that asked is told after all tries, and nothing is
+%% left.
 never_accepted_test_() ->
     {spawn, fun never_accepted/0}.
 
@@ -183,8 +184,8 @@ never_accepted() ->
                      sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 60_000))
     end).
 
-%% Told that the node of its client is gone a monitor asks: one that answers stays logged in; one
-%% that does not is logged out, and its sessions are told.
+%% When it is told that its client's node is gone a monitor asks the client: one that answers stays
+%% logged in; one that does not is logged out, and its sessions are told.
 gone_test_() ->
     {spawn, fun gone/0}.
 
@@ -200,7 +201,7 @@ gone() ->
         Pid ! {chats, #{}},
         Find = {find, a},
         Pid ! {gone, node()},
-        %% The answer before counts for nothing now.
+        %% The earlier answer no longer counts.
         ?assertEqual([{there, Pid}, {there, Pid}, {there, Pid}], [next(), next(), next()]),
         ?assertEqual(over, next()),
         ?assertEqual({'DOWN', Monitor, process, Pid, normal}, next()),
@@ -308,7 +309,7 @@ tally_test() ->
     ?assertMatch(#{sent_all := 10, timeline := [6, 0]}, Both),
     ?assertEqual(6, sderl_bench_histogram:total(Latency)).
 
-%% Of what ended, who was killed is told from who was not; a message that nobody accounts for is
+%% Conversations whose session was killed are told from others; a message without an explanation is
 %% lost.
 metrics_test() ->
     Pid = self(),
@@ -343,8 +344,7 @@ metrics_test() ->
     ?assertMatch(#{<<"metrics">> := #{<<"broken">> := [#{<<"how">> := <<"lost">>}]}},
                  json:decode(Line)).
 
-%% An order to kill that nobody answered may have killed a session, if sessions were to be killed,
-%% and no more than one.
+%% An order to kill without an answer may have killed one session, if sessions were to be killed.
 unanswered_test() ->
     [
         ?assertMatch(#{broken_conversations_not_killed := Broken, killed_messages := Messages,
@@ -363,7 +363,7 @@ unanswered_test() ->
         ]
     ].
 
-%% What does not answer may have anything.
+%% With an error among the answers the sum is unknown.
 left_test() ->
     ?assertEqual(3, sderl_im_cluster:sum([{ok, 1}, {ok, 2}])),
     ?assertEqual(undefined, sderl_im_cluster:sum([{ok, 0}, {error, timeout}])),
@@ -465,7 +465,7 @@ ramp_test() ->
     %% 5 generators on the larger node, 100 ms apart, twice as fast.
     ?assertEqual(0.25, sderl_im:ramp_s(#{clients => 19, client_nodes => 2, speed => 2})).
 
-%% What is not possible is said before any node is started.
+%% Impossible parameters are an error before any node is started.
 impossible_test() ->
     ?assertEqual({error, {im, {too_few_servers, 1, 2}}},
                  sderl_im:run(#{mode => rd, servers => 1, routers => 2}, "")),

@@ -8,7 +8,7 @@
 
 -compile([export_all, nowarn_export_all]).
 
-%% Whatever the machine is busy with.
+%% Long enough also on a busy machine.
 -define(WAIT_MS, 120_000).
 
 suite() -> [{timetrap, {minutes, 10}}].
@@ -23,7 +23,7 @@ golden_stock(_) ->
     Params = params(stock, #{nodes => 3}),
     with(Params, fun(Fleet) -> golden(Fleet, Params, [1, 10]) end).
 
-%% All on the same nodes: nothing of a run may stay, whatever has died of it.
+%% All on the same nodes: no process of a run may stay, whichever of them has died.
 golden_and_killed(_) ->
     Params = params(sd, #{nodes => 4}),
     with(Params, fun(Fleet) ->
@@ -44,7 +44,7 @@ golden(Fleet, Params, Batches) ->
     ],
     nothing_left(Fleet).
 
-%% The first of some, where the run is a short one.
+%% Only the first of several cases, where the test run is a short one.
 short(Count, List) ->
     case os:getenv("SDERL_LONG") of
         false -> lists:sublist(List, Count);
@@ -73,8 +73,8 @@ links(_) ->
     ],
     ok.
 
-%% The same orbit on a full mesh and in two s_groups: recorded and compared, groups have half the
-%% links and more messages, by those that pass them on.
+%% The same orbit on a full mesh and in two s_groups, recorded and compared: groups have half the
+%% links and more messages, because of those that gateways pass on.
 profiles_compared(Config) ->
     [Stock, Groups] = [
         begin
@@ -194,8 +194,8 @@ went_down(Node, Role) ->
     lists:flatten(io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery",
                                 [Node, Role])).
 
-%% What a run says of which something is broken: early, when its master is there or sooner, or when
-%% it has found something.
+%% The result of a run in which something is broken: early, when its master is there or sooner, or
+%% when it has found something.
 broken(Fleet, Params, Stage, Break) ->
     Over = atomics:new(1, []),
     Task = sderl_fleet_task:start(fun() ->
@@ -213,8 +213,8 @@ broken(Fleet, Params, Stage, Break) ->
     {ok, {error, Reason}} = sderl_fleet_task:result(Task, ?WAIT_MS),
     unicode:characters_to_list(sderl_papers_reason:text(Reason)).
 
-%% A master that has much to hear on a busy machine answers late: it is asked with more patience
-%% than the progress of a run has, which would find nothing for ever.
+%% A busy master on a busy machine answers late: the test waits longer for it than the progress bar,
+%% which might never get an answer.
 found(Fleet, Master) ->
     case sderl_fleet:call(Fleet, Master, sderl_fleet_task, ask,
                           [sderl_orbit_master, found, ?WAIT_MS div 2], ?WAIT_MS) of

@@ -62,7 +62,7 @@ conf(Name, N) ->
     #{generators => Generators, size => N, table => hash, slots => 2 * N, batch => 1, idle_ms => 0,
       stall_ms => 60_000}.
 
-%% Least spaces: a worker may have nothing.
+%% The smallest spaces: a worker may have no elements.
 small_test() ->
     [
         ?assertMatch(#{size := N, checksum := Sum}, found({par, Kind, 4, Batch}, conf("g12345", N)))
@@ -99,7 +99,7 @@ unit_test() ->
     %% A greater credit than it had: parts need not be so small any more.
     ?assertEqual({12, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3], 12}, ?C:debit_keeping(500, [2])).
 
-%% A hundred thousand messages do not make parts of a length of a hundred thousand.
+%% A hundred thousand messages do not make the list of parts a hundred thousand long.
 shallow_test() ->
     {Deepest, Credit, _} = lists:foldl(
         fun(_, {Max, C, Unit}) ->
@@ -112,7 +112,7 @@ shallow_test() ->
     ?assert(Deepest =< 1000),
     ?assert(length(Credit) =< 20).
 
-%% A holder of the whole who gives atoms away, keeping something or not, and gets some back.
+%% A holder of the whole gives atoms away, keeping something or not, and gets some back.
 conserved() ->
     ?FORALL(Steps, steps(), begin
         {Credit, Away, _} = walk(Steps),
@@ -245,7 +245,7 @@ measured_links_test() ->
 
 %% Death
 
-%% At any time: a worker dies, and the run ends with its name, or was over before. Nothing stays.
+%% A worker dies at a random time: the run names it, or was over before. No process is left.
 killed_test_() ->
     {timeout, 120, fun() ->
         Seed = rand:seed(exsss),
@@ -278,7 +278,7 @@ kill(Victim, AfterMs) ->
     receive after AfterMs -> ok end,
     exit(Victim, kill).
 
-%% It is there in a moment, unless the run is over.
+%% Waits for the process, unless the run is over.
 worker(Index, Runner) ->
     Alive = is_process_alive(Runner),
     case [Pid || {{orbit, worker, I}, Pid} <- sderl_orbit_kill:processes(worker), I =:= Index] of
@@ -287,7 +287,7 @@ worker(Index, Runner) ->
         [] -> over
     end.
 
-%% Whoever asked for it ends, and it ends.
+%% When the caller ends, the run ends.
 caller_ends_test() ->
     Runner = spawn(fun() -> compute({par, compact, 2, 100}, conf("g123", 10_000_000)) end),
     Worker = worker(2, Runner),
@@ -296,7 +296,7 @@ caller_ends_test() ->
     ?assertEqual(ok,
                  sderl_fleet:await(fun() -> [] =:= sderl_orbit_kill:processes(worker) end, 60_000)).
 
-%% A worker that stands still.
+%% A suspended worker.
 stall_test() ->
     Conf = (conf("g123", 10_000_000))#{stall_ms := 300},
     {Runner, Ref} =
@@ -340,7 +340,7 @@ group_text_test_() ->
      ]
     ].
 
-%% What reproduce or a user may ask for by mistake.
+%% Wrong parameters of reproduce or a user.
 bad_params_test() ->
     ?assertMatch({error, {orbit, {unknown_generators, g9}}},
                  sderl_orbit:run(#{mode => seq, generators => g9}, "")),

@@ -11,8 +11,8 @@ files() ->
         file:read_file(filename:join([code:priv_dir(sderl_papers), "report", "package-lock.json"])),
     {Package, Lock}.
 
-%% Where a file was once downloaded from is nobody's business, and not everybody can load it from
-%% there.
+%% The lock file must not name the registry of one machine, from which others may be unable to
+%% download.
 no_addresses_test() ->
     {_, Lock} = files(),
     ?assertEqual(nomatch, string:find(Lock, "\"resolved\"")),
@@ -39,7 +39,7 @@ below_the_build_folder_test() ->
 
 %% ---------------------------------------------------------------- where it cannot be
 
-%% A PATH of programs that behave so.
+%% A PATH with programs that behave in a given way.
 with_programs(Programs, Fun) ->
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
                         lists:concat(["sderl_report_", os:getpid(), "_",
@@ -92,7 +92,7 @@ installed_once_test() ->
                                                    "draw.mjs"])), file:read_file(Script))
     end).
 
-%% A program that draws not, or other than it should, is a reason and no crash.
+%% A drawing program that fails gives a reason, not a crash.
 bad_program_test_() ->
     [
         {Words, fun() ->
@@ -111,7 +111,7 @@ bad_program_test_() ->
      ]
     ].
 
-%% One that reads nothing.
+%% A drawing program that does not read its input.
 broken_pipe_test() ->
     with_programs([{"gone", "exec 0<&-; echo one; read -r line; exit 3\n"}], fun(_, Bin) ->
         ?assertMatch({error, {_, _}},
@@ -129,7 +129,7 @@ timeout_test() ->
                                              #{timeout => 1}))
     end).
 
-%% Answers longer than a port's line come whole.
+%% Answers longer than a line of the port are complete.
 long_answer_test() ->
     Long = lists:duplicate(200_000, $x),
     with_programs([{"echo", "while read -r line; do echo \"$line\"; done\n"}], fun(_, Bin) ->
@@ -143,7 +143,7 @@ long_answer_test() ->
 
 %% ---------------------------------------------------------------- with Node.js
 
-%% Only where a report has been made before: tests load nothing.
+%% Only where the library is installed already: tests download nothing.
 draw_test_() ->
     case {os:find_executable("node"), filelib:wildcard(
         filename:join(sderl_report_node:home(), "*/node_modules/vega/package.json")

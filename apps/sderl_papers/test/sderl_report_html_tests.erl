@@ -33,7 +33,7 @@ parts_test_() ->
 %% Each link leads to a section that is there, and each name is there once.
 anchors_test() ->
     [One, Two | Pages] = sderl_report_sample:pages(),
-    %% Names that are one when only letters and digits are left of them.
+    %% Names that are equal when only letters and digits are left.
     Html = html([One#{id := ~"f(1,2)"}, Two#{id := ~"f(12)"} | Pages]),
     All = fun(Pattern) ->
         case re:run(Html, Pattern, [global, unicode, {capture, all_but_first, list}]) of
@@ -46,7 +46,7 @@ anchors_test() ->
     ?assertEqual([], lists:usort(All("href=\"#([^\"]*)\"")) -- Ids),
     ?assertEqual([], lists:usort(All("aria-labelledby=\"([^\" ]*)")) -- Ids).
 
-%% What somebody put into the data is text, wherever it is shown.
+%% HTML in the data is shown as text everywhere.
 escaping_test() ->
     Bad = <<"<script>alert('x')</script>&\"quoted\"\x00">>,
     Axis = #{label => Bad, unit => Bad, scale => linear},
@@ -89,7 +89,7 @@ code_test() ->
 stands_alone_test() ->
     ?assertEqual([], sderl_report_sample:loads(html(sderl_report_sample:pages()))).
 
-%% The library's root element has no name; ours has, and a description.
+%% The root element of a drawing has a title and a description.
 drawing_test() ->
     [Page = #{plots := [Plot | _]} | _] = sderl_report_sample:pages(),
     Svg = fun(W) ->
@@ -120,7 +120,7 @@ table_test() ->
     ?assertEqual(nomatch, string:find(Html, "<svg")),
     ?assertEqual(nomatch, string:find(Html, "<details")).
 
-%% Of what the style sheet and the plots name, all is there, in light, dark and print.
+%% All colours that the style sheet and the plots name are defined: light, dark and for print.
 colours_test() ->
     Css = unicode:characters_to_list(sderl_report_style:css()),
     [

@@ -161,7 +161,7 @@ c4() ->
           series => [#{name => <<"stock">>, points => []}]}
     ], []).
 
-%% What of a page would load or run something, or names another place: nothing should.
+%% The parts of a page that would load or run something, or name an address: there should be none.
 loads(Html) ->
     [
         Pattern

@@ -90,7 +90,7 @@ spec_test() ->
     ?assertMatch(#{scale := #{type := log, domain := [0.1, 20]},
                    axis := #{title := [<<"p50 (ms, log scale)">>]}}, Y),
     ?assertEqual(Spec, sderl_report_spec:spec(Plot, wide, [<<"stock">>, <<"pg">>])),
-    %% It is JSON, and names no place to load from.
+    %% It is JSON, and refers to no address.
     ?assertEqual(nomatch, string:find(iolist_to_binary(json:encode(Spec)), "url")).
 
 linear_test() ->
@@ -106,14 +106,14 @@ axis(Name, Plot) ->
         sderl_report_spec:spec(Plot, narrow, [<<"a">>]),
     Axis.
 
-%% Beyond some points: a band and a line.
+%% Many points are drawn as a band and a line.
 many_test() ->
     Plot = plot(linear, [{<<"a">>, [{X, X, X - 1, X + 1} || X <- lists:seq(1, 60)]}]),
     #{layer := Layers} = sderl_report_spec:spec(Plot, wide, [<<"a">>]),
     ?assertMatch([_], [L || #{mark := #{type := area}} = L <- Layers]),
     ?assertMatch([false], [P || #{mark := #{type := line, point := P}} <- Layers]).
 
-%% What a logarithmic axis cannot show is left out, and told.
+%% Values that a logarithmic axis cannot show are left out and counted.
 nothing_at_zero_test() ->
     Plot = plot(log, [{<<"a">>, [{1, 0, 0, 0}, {2, 5, 0, 6}]}, {<<"b">>, [{1, 0, 0, 0}]},
                       {<<"c">>, []}]),

@@ -43,7 +43,7 @@ resumed(Config) ->
     {ok, #{jobs := Missing}, _} = sderl_reproduce_run:planned(Request),
     ?assertEqual(6, length(Missing) + length(Before)),
 
-    %% A line that was torn is as if it had not been.
+    %% An incomplete line is ignored.
     ok = file:write_file(filename:join(Dir, "points.jsonl"), "{\"experiment\":", [append]),
     ?assertEqual(length(Missing), run(Request)),
     {ok, _, Points} = sderl_reproduce_store:read(Dir),
@@ -64,7 +64,7 @@ resumed(Config) ->
                    tables := [#{rows := [_, _, _, _, _, _]}]}, Page),
     ?assertMatch(<<_/binary>>, unicode:characters_to_binary(sderl_reproduce:markdown(Run, [Page]))).
 
-%% Points that cannot be measured are told, the others are not lost, and the next command tries
+%% Points that cannot be measured are reported, the others are kept, and the next command tries
 %% again.
 failing(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "failing"),

@@ -51,8 +51,8 @@ dry_run_test_() ->
     [?_assertEqual(ok, run(Args ++ " --dry-run --out /proc/nowhere"))
      || Args <- ["--scale small", "C1 c4 --scale small --budget-min 2"]].
 
-%% Every point of every scale can be told, written and found again; at least one run of each point
-%% of small fits.
+%% Every point of every scale can be described, written and found again; at least one run of each
+%% point of small fits.
 scales_test_() ->
     [
         {atom_to_list(Name), fun() ->
@@ -124,7 +124,7 @@ instances_test() ->
                      [Name || #{folder := <<"geiger">>, name := Name} <- Read]),
         [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point)))
          || Point <- sderl_claim_c5:points(Real)],
-        %% A file that is not there, and one that says nothing.
+        %% A file that is not there, and an empty one.
         Run = fun(Name) ->
             {error, Reason} =
                 sderl_reproduce_aco:run(#{instance => #{folder => <<"geiger">>, name => Name}}, ""),

@@ -23,13 +23,13 @@ jobs(Jobs) ->
 -define(B, point(2, 10, 0)).
 -define(C, point(3, 10, 0)).
 
-%% All of one run before any has two, each in its order.
+%% All points have one run before any has two, in their order.
 turns_test() ->
     #{jobs := Jobs, left_out := []} =
         ?P:plan([claim(<<"C1">>, 1, [?B, ?A]), claim(<<"C2">>, 1, [?A, ?C])], [], 60, 5),
     ?assertEqual([{2, 1}, {1, 1}, {3, 1}, {2, 2}, {1, 2}, {3, 2}], jobs(Jobs)).
 
-%% What one claim leaves goes to another, what does not fit is told.
+%% Time that one claim leaves goes to another; points that do not fit are listed.
 parts_test() ->
     #{jobs := Jobs, left_out := LeftOut} = ?P:plan(
         [claim(<<"C1">>, 1, [?A]), claim(<<"C2">>, 1, [?B, ?C, point(4, 40, 0)])], [], 35, 1
@@ -37,8 +37,8 @@ parts_test() ->
     ?assertEqual([{1, 1}, {2, 1}, {3, 1}], jobs(Jobs)),
     ?assertMatch([{4, 1}], jobs(LeftOut)).
 
-%% A point that needs two runs has them before another claim takes what its own has left; and in the
-%% order of turns.
+%% A point that needs two runs gets them before another claim takes what its claim has left, and in
+%% the order of turns.
 least_runs_test() ->
     Plan = fun(A) ->
         jobs(maps:get(jobs,
@@ -121,7 +121,7 @@ claims() ->
         integer_to_binary(N), Share, [lists:nth(I, All) || I <- lists:uniq(Of), I =< length(All)]
     ) || {N, {Share, Of}} <- lists:enumerate(Picks)]).
 
-%% What was measured of all points: times in percent of the expected.
+%% Measurements of all points: times in percent of the expected ones.
 measured(Claims) ->
     All = lists:uniq(lists:append([Points || #{points := Points} <- Claims])),
     ?LET(Of, [{range(0, 3), range(10, 500), frequency([{8, ok}, {1, failed}, {1, retried}])}

@@ -35,7 +35,7 @@ content(Dir) ->
     ?assertEqual({ok, head(), [measured(1), measured(2)]}, ?S:open(Dir, (same()))),
     ?assertEqual({ok, head(), [measured(1), measured(2)]}, ?S:read(Dir)).
 
-%% Whatever part of a line an interruption left is gone when it goes on.
+%% An incomplete line that an interruption left is removed when the run goes on.
 torn(Dir) ->
     {ok, new, []} = ?S:open(Dir, (same())),
     ok = ?S:save(Dir, head()),

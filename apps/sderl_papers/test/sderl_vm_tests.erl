@@ -56,7 +56,7 @@ moves_alike_test_() ->
     {timeout, 120, ?_assertEqual(run(sderl_vm_moves, #{workers => 1, pieces => 4}),
                                  run(sderl_vm_moves, #{workers => 7, pieces => 4}))}.
 
-%% What happens in the city does not depend on who manages it, nor on who runs when.
+%% The result of the city depends neither on its managers nor on the order in which processes run.
 city_test_() ->
     {timeout, 120, fun() ->
         Of = fun(Managers) ->
@@ -113,7 +113,7 @@ orbit_inside_test_() ->
      || Name <- [g1, g13, g124], Workers <- [1, 5]
     ].
 
-%% The middle of the numbers, whoever finds it.
+%% The middle of the numbers does not depend on the process that finds it.
 ran_test_() ->
     {timeout, 120, fun ran/0}.
 
@@ -134,7 +134,7 @@ settings_test_() ->
      || {Name, Module} <- sderl_bench_vm_program:all(), Name =/= "empty"
     ].
 
-%% Where a program counts its operations by itself, it comes to the same.
+%% The operations of a program agree with its own count.
 operations_test_() ->
     [
         {atom_to_list(Module), {timeout, 120, fun() ->
@@ -199,7 +199,7 @@ operations_test_() ->
         erlang:function_exported(Module, operations, 1)
     ].
 
-%% On three nodes they give what they give on one, and more than one of the nodes has a part.
+%% On three nodes the output is that on one, and more than one of the nodes does a part.
 nodes_test_() ->
     {setup,
      fun() ->
