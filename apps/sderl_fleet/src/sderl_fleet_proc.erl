@@ -4,7 +4,7 @@
 
 %% Processes and memory, as /proc shows them. `undefined` on systems without it.
 
--export([state/1, rss_kib/1, available_mib/0, fits/1]).
+-export([state/1, rss_kib/1, fits/1]).
 
 -define(NODE_MIB, 50).
 
@@ -27,8 +27,7 @@ state(OsPid) ->
 rss_kib(OsPid) ->
     field(["/proc/", integer_to_list(OsPid), "/status"], ~"VmRSS:").
 
--doc "Memory that new processes can have: the machine's, or the control group's when less.".
--spec available_mib() -> non_neg_integer() | undefined.
+%% Memory that new processes can have: the machine's, or the control group's when less.
 available_mib() ->
     Kib = [
         K

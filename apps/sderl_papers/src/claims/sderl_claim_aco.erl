@@ -5,12 +5,12 @@ The common part of the claims about ant colonies (C5 to C7, C10, C12): their poi
 share, and their conditions.
 
 In the distributed variants each colony has a node of its own, in a tree below nodes that only pass
-results on: with degree P and X levels these are P^X colonies (`leaves/2`). `tl` has no such nodes,
+results on: with degree P and X levels these are P^X colonies. `tl` has no such nodes,
 and gets as many colonies, so that all four do the same work. They are therefore compared by
 colonies; `nodes` are those of the trees, and one more node starts the run.
 """.
 
--export([quality/3, weak/3, long/3, leaves/2]).
+-export([quality/3, weak/3, long/3]).
 -export([excess/2, sized/2, failed/2, variants/0, order/2, nodes/1, name/1]).
 -export([plot/4, table/1, table/2, notes/0]).
 
@@ -76,11 +76,8 @@ tree(Variant, {Nodes, Degree},
 
 work_s(Schedules, N) -> Schedules * ?ANT_S * (N / 100) * (N / 100) / ?CORES.
 
--doc """
-The colonies of the largest tree of a degree that so many nodes have room for: P^X, beside 1 + P +
-... + P^(X-2) others.
-""".
--spec leaves(Nodes :: pos_integer(), Degree :: pos_integer()) -> pos_integer().
+%% The colonies of the largest tree of a degree that so many nodes have room for: P^X, beside 1 + P
+%% + ... + P^(X-2) others.
 leaves(Nodes, Degree) when is_integer(Nodes), is_integer(Degree) ->
     case [power(Degree, X) || X <- lists:seq(2, 20), needed(X, Degree) =< Nodes] of
         [] -> max(1, Nodes - 1);

@@ -89,8 +89,8 @@ judge(Both, Said) ->
         not Enough -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
         Most =< ?NONE -> {confirmed, Said};
         true ->
-            {not_shown, text("~ts Over ~w times as long is not nothing; for a cost it would be "
-                             "over ~w times in all of several runs.", [Said, ?NONE, ?COST])}
+            {not_shown, text("~ts Over ~w times as long is a cost, but only over ~w times in all "
+                             "of several runs refutes the claim.", [Said, ?NONE, ?COST])}
     end.
 
 several(#{runs := Runs}) -> length(Runs) > 1.

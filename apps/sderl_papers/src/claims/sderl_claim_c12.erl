@@ -71,7 +71,7 @@ judge(Points) ->
         {[_ | _], _} -> {refuted, text("~ts ~ts", [Said, Limit])};
         {[], [_ | _]} ->
             {not_shown,
-             text("~ts ~ts The spread is larger than what is to be told.", [Said, Limit])};
+             text("~ts ~ts The spread of the pairs is too large to decide.", [Said, Limit])};
         {[], []} when length(Known) < 2 ->
             {not_shown,
              text("~ts For a verdict both programs need ~w pairs of runs.", [Said, ?LEAST_PAIRS])};
@@ -163,8 +163,8 @@ page(Points) ->
             <<"With monitoring a shadow network of one hidden node beside the others watches all "
               "of them with its default settings: a probe on each node tells its links, "
               "processors, processes, memory, names and events "
-              "each second. What the monitoring node does with it is not in these numbers; its "
-              "links are links of the nodes.">>,
+              "each second. The work of the monitoring node is not in these numbers; its "
+              "links are counted as links of the nodes.">>,
             <<"That is not the tool of the published work, which traces every message between "
               "nodes; this one counts them. Monitoring while nodes are being started, which was "
               "published too, is not measured here.">>,

@@ -78,7 +78,7 @@ judge(Few, Most, Instances, {Fall, Half}, Curve) ->
         Fall > Half, not Rises ->
             {confirmed, text("~ts At no step does it rise as clearly.", [Said])};
         Rises -> {not_shown, text("~ts Between two numbers of colonies it rises.", [Said])};
-        true -> {not_shown, text("~ts The interval has 0 in it.", [Said])}
+        true -> {not_shown, text("~ts The interval contains 0.", [Said])}
     end.
 
 %% How much less the second is than the first, with half the interval of it over the instances.

@@ -261,8 +261,8 @@ notes(Shown, Which) ->
         <<"One machine instead of a host for each node. The points have the same number of virtual "
           "machines (but for a cluster that is larger than that) with the same "
           "open load on each; only the number of clusters they are divided into differs. So the "
-          "processor is as busy with many small clusters as with a large one, but for "
-          "what the size of the cluster costs, and that cost is what is asked for.">>,
+          "processor is as busy with many small clusters as with a large one, except for "
+          "the cost of the cluster's size, which is what is measured.">>,
         <<"There is no delay of a network, so latencies are smaller than the published ones, and "
           "the throughput of the whole is bounded by the "
           "processor, so it is not compared. What a global operation has to do, and which nodes it "

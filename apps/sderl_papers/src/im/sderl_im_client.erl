@@ -15,10 +15,21 @@ conversation is *lost*, with the messages that were not acknowledged.
 -export([start_link/3, login/1, logout/1, chat/2, message/3, settle/2, finish/2, drop/2, chats/1,
          said/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([state/0]).
+-export_type([state/0, message/0]).
 
 -doc "The state of a conversation.".
 -type state() :: open | over | lost.
+
+-doc "The messages to a client from databases, client monitors and sessions.".
+-type message() ::
+    {reply, Ref :: term(), Answer :: term()}
+    | {monitor, pid()}
+    | {there, Monitor :: pid()}
+    | {invite, sderl_im_chats:session(), Session :: pid(), From :: term()}
+    | {message, sderl_im_chats:session(), sderl_im_session:side(), pos_integer(), binary()}
+    | {delivered, sderl_im_chats:session(), pos_integer()}
+    | {chat_over, sderl_im_chats:session()}
+    | {session_lost, sderl_im_chats:session(), Session :: pid()}.
 
 -record(chat, {
     pid :: pid(),

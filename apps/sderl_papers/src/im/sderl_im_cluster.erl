@@ -7,7 +7,7 @@ The controlling program is none of these nodes, and works over the fleet's contr
 adds no link.
 """.
 
--export([plan/2, start/2, stop/2, on/3, conf/2]).
+-export([plan/2, start/2, stop/2, on/3]).
 -export([names/1, names_left/1, processes/0, sum/1]).
 -export_type([params/0, outcome/0]).
 
@@ -76,8 +76,7 @@ plan(#{mode := Mode, servers := Servers, routers := Routers, client_nodes := Cli
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
--doc "The layout on the nodes of a fleet that was started with such a plan.".
--spec conf([node()], params()) -> sderl_im_layout:conf().
+%% The layout on the nodes of a fleet that was started with such a plan.
 conf(Nodes,
      #{mode := Mode, servers := ServerCount, routers := RouterCount, timeout_ms := RetryMs}) ->
     {Routers, Others} = lists:split(RouterCount, Nodes),

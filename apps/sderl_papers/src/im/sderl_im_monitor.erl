@@ -15,7 +15,7 @@ it out if it does not answer: after 1 + 2 + 4 times `retry_ms`.
 
 -export([start_link/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([job/0]).
+-export_type([job/0, message/0]).
 
 -doc """
 What it is started for: a client that logs in, one that is logged in and has lost its monitor
@@ -25,6 +25,15 @@ What it is started for: a client that logs in, one that is logged in and has los
     {login, Client :: term(), pid(), Ref :: term()}
     | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
     | {again, Client :: term(), pid()}.
+
+-doc "The messages to a client monitor from its client, sessions and other monitors.".
+-type message() ::
+    {opened, sderl_im_chats:session(), Session :: pid()}
+    | {closed, sderl_im_chats:session()}
+    | {chats, #{sderl_im_chats:session() => Session :: pid()}}
+    | {gone, node()}
+    | replaced
+    | over.
 
 -record(m, {
     conf :: sderl_im_layout:conf(),

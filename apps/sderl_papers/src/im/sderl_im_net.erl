@@ -39,7 +39,7 @@ whereis(Conf, Role) ->
     end.
 
 -doc "Sends a message to a process by its name, in any group.".
--spec send(sderl_im_layout:conf(), sderl_im_layout:role(), Message :: term()) ->
+-spec send(sderl_im_layout:conf(), sderl_im_layout:role(), sderl_im_server:message()) ->
     ok | {error, term()}.
 send(Conf, Role, Message) ->
     case sderl_im_layout:name(Conf, Role) of
@@ -92,7 +92,8 @@ ask_until(Conf, Role, Request, Deadline) ->
     end.
 
 -doc "Sends a message to a process of any node.".
--spec to(sderl_im_layout:conf(), pid(), Message :: term()) -> ok.
+-spec to(sderl_im_layout:conf(), pid(), Message) -> ok when
+    Message :: sderl_im_client:message() | sderl_im_monitor:message() | sderl_im_session:message().
 to(#{mode := rd}, Pid, Message) ->
     Pid ! Message,
     ok;

@@ -11,6 +11,10 @@ The messages in its mailbox are lost when it dies; clients ask again.
 
 -export([start_link/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([message/0]).
+
+-doc "The messages of routers; `gone`: a client node may have gone down.".
+-type message() :: sderl_im_router:request() | {gone, node()}.
 
 -doc "Starts it under its name.".
 -spec start_link(sderl_im_layout:conf(), K :: pos_integer()) -> gen_server:start_ret().

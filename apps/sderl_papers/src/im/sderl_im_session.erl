@@ -25,13 +25,21 @@ for the other.
 
 -export([start_link/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([job/0, side/0]).
+-export_type([job/0, side/0, message/0]).
 
 -doc "The number of the server, the conversation, and the client that asked for it.".
 -type job() :: {K :: pos_integer(), sderl_im_chats:session(), APid :: pid(), Ref :: term()}.
 
 -doc "One of the two clients.".
 -type side() :: a | b.
+
+-doc "The messages to a session from clients and client monitors.".
+-type message() ::
+    accept
+    | {message, side(), pos_integer(), binary()}
+    | {delivered, side(), pos_integer()}
+    | {finish, Client :: pid(), Ref :: term()}
+    | over.
 
 %% Between two invitations.
 -define(INVITE_MS, 1000).

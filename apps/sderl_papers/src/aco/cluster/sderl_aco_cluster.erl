@@ -20,7 +20,7 @@ the loss of a node ends it, with `{node_down, Node}`.
 Usage is metered from before the links or groups are made until the result is there.
 """.
 
--export([plan/2, on/3, shape/1, layout/2, names_count/1, text/1]).
+-export([plan/2, on/3, names_count/1, text/1]).
 -export_type([params/0, outcome/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -87,8 +87,7 @@ processes are gone, `undefined` where a node does not tell.
 %% How long the processes may take to end by themselves.
 -define(END_MS, 1000).
 
--doc "The tree of such a run.".
--spec shape(params()) -> sderl_aco_tree:shape().
+%% The tree of a run.
 shape(#{variant := Variant, nodes := Nodes, degree := Degree} = Params) ->
     sderl_aco_tree:shape(Variant, Nodes, Degree, colonies(Params, infinity)).
 
@@ -106,8 +105,7 @@ plan(#{variant := Variant} = Params, Label) ->
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
--doc "The layout on the nodes of a fleet that has been started with such a plan.".
--spec layout(params(), [node(), ...]) -> {ok, sderl_aco_tree:layout()} | {error, term()}.
+%% The layout on the nodes of a fleet that was started with such a plan.
 layout(#{degree := Degree} = Params, Nodes) ->
     #{colony_nodes := K} = Shape = shape(Params),
     case colonies(Params, K) of
