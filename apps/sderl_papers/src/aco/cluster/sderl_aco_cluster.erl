@@ -37,7 +37,7 @@ Usage is metered from before the links or groups are made until the result is th
     heuristic := sderl_aco_options:heuristic() | mixed,
     seed := term(),
     repl => pos_integer(),
-    chaos => none | #{every_ms := pos_integer(), atom() => term()},
+    chaos => none | #{every_ms := pos_integer()},
     timeout_s := pos_integer(),
     atom() => term()
 }.
@@ -320,14 +320,10 @@ late(Fleet, Layout, TimeoutS) ->
     end.
 
 %% The result, and the kills meanwhile: in each period one process on each node.
-with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout,
-           Fun) ->
+with_chaos(Fleet, #{chaos := #{every_ms := EveryMs}, seed := Seed}, #{run := Run}, Layout, Fun) ->
     Options = #{
         nodes => sderl_aco_tree:all_nodes(Layout),
-        targets => [
-            #{kind => process, class => Class, find => {sderl_aco_node, find, [Run, Class]}}
-         || Class <- maps:get(classes, Chaos, [all])
-        ],
+        targets => [#{kind => process, class => all, find => {sderl_aco_node, find, [Run, all]}}],
         every_ms => EveryMs,
         scope => node,
         seed => Seed,
