@@ -89,8 +89,8 @@ judge(Both, Said) ->
         not Enough -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
         Most =< ?NONE -> {confirmed, Said};
         true ->
-            {not_shown, text("~ts Over ~w times as long is a cost, but only over ~w times in all "
-                             "of several runs refutes the claim.", [Said, ?NONE, ?COST])}
+            {not_shown, text("~ts Over ~w times as long does not confirm the claim; only over ~w "
+                             "times in all of several runs refutes it.", [Said, ?NONE, ?COST])}
     end.
 
 several(#{runs := Runs}) -> length(Runs) > 1.

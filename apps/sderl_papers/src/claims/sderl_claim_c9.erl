@@ -114,8 +114,8 @@ judge(Of, Missing) ->
                   [Said, lists:join(", ", [text("~ts ~w", [Key, N]) || {Key, N} <- Behind])])};
         Few =/= [] -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
         Least < ?NONE ->
-            {not_shown, text("~ts Less than ~w % is an impact, but only less than ~w % in each of "
-                             "several runs refutes the claim.", [Said, ?NONE, ?IMPACT])};
+            {not_shown, text("~ts Less than ~w % does not confirm the claim; only less than ~w % "
+                             "in each of several runs refutes it.", [Said, ?NONE, ?IMPACT])};
         true -> {confirmed, Said}
     end.
 
