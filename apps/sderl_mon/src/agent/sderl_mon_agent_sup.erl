@@ -28,7 +28,7 @@ stop(Pid) ->
     _ = supervisor:terminate_child(?MODULE, Pid),
     ok.
 
--doc "Those that run.".
+-doc "The agents that run.".
 -spec agents() -> [pid()].
 agents() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(?MODULE), is_pid(Pid)].
 

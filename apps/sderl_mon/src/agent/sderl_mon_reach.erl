@@ -4,10 +4,10 @@
 A monitoring node's access to a monitored one: it connects to the node, starts its probe, or reads
 it without one.
 
-Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this
-node is: the nodes of a cluster neither see it among theirs nor connect it to others. The failures
-say where: `link`, there is no connection; `node`, there is one and the node does not do it; `term`,
-a newer master's agent has the probe.
+Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whether or not
+this node is: the nodes of a cluster neither list it nor connect it to others. A failure says where
+it was: `link`, there is no connection; `node`, the node is connected and fails; `term`, a newer
+master's agent has the probe.
 """.
 
 -export([connect/1, attach/3, read/2]).
@@ -18,7 +18,11 @@ a newer master's agent has the probe.
 
 -type failure() :: {error, link | node | term, Why :: binary()}.
 
--doc "Makes a hidden link, unless there is a link.".
+-doc "How to attach a node: keys of the configuration, the agent's term, all monitoring nodes.".
+-type spec() :: #{probe := auto | stock, inject := boolean(), interval_ms := pos_integer(),
+                  term := integer(), friends := [node()], log | metrics => term()}.
+
+-doc "Opens a hidden link, unless there is a link.".
 -spec connect(node()) -> ok | failure().
 connect(Node) ->
     case Node =:= node() orelse lists:member(Node, nodes(connected))
@@ -28,10 +32,10 @@ connect(Node) ->
     end.
 
 -doc """
-Connects a node and has its probe tell `Owner`. Without a probe there, and where it may not be
-loaded, the node is to be read from here.
+Connects a node and has its probe report to `Owner`. `stock`: there is no probe and none may be
+loaded, so the node is to be read from here.
 """.
--spec attach(node(), Owner :: pid(), map()) -> {ok, probe | {stock, Why :: binary()}} | failure().
+-spec attach(node(), Owner :: pid(), spec()) -> {ok, probe | {stock, Why :: binary()}} | failure().
 attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
     maybe
         ok ?= connect(Node),
@@ -58,7 +62,7 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
 started(Node, Options, Wanted) ->
     case call(Node, sderl_mon_probe, start, [Options]) of
         {ok, {ok, Pid}} when is_pid(Pid) ->
-            %% No options of their own: a probe of before would refuse to start.
+            %% Not as options: a probe of an earlier version would refuse to start.
             wish(Node, Pid, Wanted);
         {ok, {error, {busy, Other}}} ->
             {ok, {stock,
@@ -78,7 +82,7 @@ wish(Node, Pid, [What | Others]) ->
         Error -> Error
     end.
 
-%% A link that is full at this moment must not cost the wish: nobody would ask again.
+%% If the link is full at this moment, the wish must not be lost: nobody would send it again.
 wait_to_tell(Node, Pid, What) ->
     case call(Node, erlang, send, [Pid, What]) of
         {ok, _} -> true;
@@ -98,7 +102,8 @@ inject(Node, [{Module, File, Binary} | Rest]) ->
     end.
 
 -doc "One sample, read from here.".
--spec read(node(), map()) -> {ok, sderl_mon_samples:sample()} | failure().
+-spec read(node(), #{seq := pos_integer(), facts => boolean()}) ->
+    {ok, sderl_mon_samples:sample()} | failure().
 read(Node, Options) ->
     maybe
         ok ?= connect(Node),

@@ -13,15 +13,14 @@ asks that too.
   cumulative, and of events the first 500 are kept and the rest counted (`lost`).
 - **It never waits for the owner** (`noconnect`, `nosuspend`), nor for a process of the node: what
   may wait (`s_group:info/0`, looking at processes) runs in helpers.
-- **A lease.** Without an acknowledgement for 15 s it ends and takes along all it has set; what was
+- **A lease.** Without an acknowledgement for 15 s it ends and undoes all that it has set; what was
   loaded into the node is deleted again.
 - **Nobody else's settings are touched.** System monitor events come through a session of their own
   (`sderl_mon_probe_system`), and so do traces; the log through a handler (`sderl_mon_probe_log`).
 
-`probe_us` is an estimate of the CPU time spent here, in microseconds (`sderl_mon_probe_work`): a
-kind of work is a sample with or without facts and of so many events, a process whose memory was
-asked or was not, and so on. The helpers and the tracer are in it; what the link to the owner costs
-is not.
+`probe_us` is an estimate of the CPU time spent here, in microseconds, by kinds of work
+(`sderl_mon_probe_work`). It includes the helpers and the tracer, but not the cost of the link to
+the owner.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
@@ -50,27 +49,26 @@ is not.
     next :: integer(),
     last :: integer(),
     early = false :: boolean(),
-    %% The sample under way: its number, when it went, the seldom changing parts as of then, what
-    %% was left out until then.
-    out = none :: none | {pos_integer(), integer(), map(), map()},
+    %% The sample under way: its number, when it was sent, its seldom() parts, its `lost`.
+    out = none :: none | {pos_integer(), integer(), seldom(), #{atom() => non_neg_integer()}},
     events = sderl_mon_probe_events:new() :: sderl_mon_probe_events:events(),
     %% The counts of left-out events, and the part that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()},
     lost_acked = #{} :: #{atom() => non_neg_integer()},
     counts = #{} :: #{atom() => non_neg_integer()},
     %% The parts that seldom change, as the owner has them.
-    told = #{} :: #{facts | top => term()},
+    told = #{} :: seldom(),
     ids = #{} :: #{term() => binary()},
     rare = none :: none | sderl_mon_probe_runtime:rare(),
-    known = #{} :: map(),
+    known = #{} :: sderl_mon_probe_slow:known(),
     slow = none :: none | {pid(), integer()},
     slow_at = 0 :: integer(),
     links = #{} :: sderl_mon_probe_links:links(),
     sockets = #{} :: sderl_mon_probe_links:sockets(),
-    %% The scanner, since when it owes an answer, and the events whose processes it is asked to
-    %% name.
+    %% The scanner, its results, since when it owes an answer, and the events whose processes it is
+    %% asked to name.
     scanner :: pid(),
-    scan = #{top => [], mq_max => 0} :: map(),
+    scan = #{top => [], mq_max => 0} :: sderl_mon_probe_look:found(),
     scanning = none :: none | integer(),
     naming = none :: none | {sderl_mon_probe_system:seen(), integer()},
     sysmon :: sderl_mon_probe_system:watch(),
@@ -78,19 +76,21 @@ is not.
     tracer = none :: none | pid(),
     collector = none :: sderl_mon_probe_collector:collector(),
     meter = none :: sderl_mon_probe_meter:meter(),
-    edges = #{} :: map(),
+    edges = #{} :: sderl_mon_probe_library:edges(),
     %% The results of traces: in the sample under way, and since.
-    traced = {#{}, #{}} :: {map(), map()},
+    traced = {#{}, #{}} :: {sderl_mon_probe_trace:flows(), sderl_mon_probe_trace:flows()},
     work = sderl_mon_probe_work:new() :: sderl_mon_probe_work:work(),
     us = 0.0 :: float(),
     pushed = {0, 0} :: {integer(), integer()}
 }).
 
+-type seldom() :: #{facts => sderl_mon_samples:facts(), top => [sderl_mon_types:process()]}.
+
 %% ---------------------------------------------------------------- interface
 
 -doc """
-Starts the probe of this node, or takes it over. `term`: of several owners the highest wins;
-`friends`: the nodes whose owners may take it over at any time. `lease_ms`: 15,000.
+Starts the probe of this node, or takes it over. `term`: the owner with the highest term has the
+probe; `friends`: the nodes whose owners may take it over at any time. `lease_ms`: 15,000.
 
 Errors: `{bad_option, Key, Value}`, `{term, T}` (a later owner has it), `{busy, Node}` (an owner
 elsewhere, which answers), `timeout`.
@@ -175,7 +175,7 @@ init(#{owner := Owner} = Opts) ->
     catch error:badarg ->
         proc_lib:init_fail({error, {running, node()}}, {exit, normal})
     end,
-    %% Not the one of the node that started us.
+    %% Not the group leader of the calling node, to which this process would be tied.
     true = group_leader(whereis(init), self()),
     _ = process_flag(trap_exit, true),
     _ = erlang:system_flag(scheduler_wall_time, true),
@@ -240,7 +240,7 @@ handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) when is_atom(Kind),
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
 handle({slow, Pid, Wall, Known, Sockets},
        #s{slow = {Pid, Since}, slow_at = At, known = Old, work = Work, sockets = Had} = S) ->
-    %% Events of the meantime are asked for at once.
+    %% After an event in the meantime the library is asked again at once.
     S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets),
         slow_at = case At < Since + ?SLOW_MS of
             true -> At;
@@ -295,7 +295,7 @@ may_take(Opts, #s{owner = Owner, friends = Friends, term = Term, acked = Acked})
                                                silent_ms => now_ms() - Acked})
     end.
 
-%% Everything that we set is bound to this process, but for what is undone here.
+%% Everything else that the probe sets ends with its process.
 -spec ended(#s{}) -> no_return().
 ended(#s{sysmon = Sysmon, collector = Collector, meter = Meter}) ->
     ok = sderl_mon_probe_collector:stop(Collector),
@@ -318,7 +318,7 @@ tick(#s{next = Next, interval = Interval, acked = Acked} = S0) ->
     _ = erlang:send_after(At, self(), {tick, At}, [{abs, true}]),
     send_sample(scan_round(Now, slow_round(Now, S0#s{next = At}))).
 
-%% The look at processes waits for those that run; it gets no more to do meanwhile.
+%% Looking at a process waits while that process runs. The scanner gets no more work meanwhile.
 scan_round(Now, #s{scanning = Since, naming = Naming} = S) ->
     case min(Since, case Naming of {_, At} -> At; none -> none end) of
         Oldest when is_integer(Oldest), Now - Oldest > ?PATIENCE_MS ->
@@ -346,14 +346,14 @@ slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     count_up(helpers_failed, S#s{slow = none, slow_at = Now + ?SLOW_MS});
 slow_round(_, S) -> S.
 
-%% At once, but for what comes with it and so that many events do not make many samples.
+%% Sends early, after a short delay, so that related events share a sample.
 push_soon(#s{early = true} = S) -> S;
 push_soon(#s{last = Last} = S) ->
     _ = erlang:send_after(max(?EARLY_MS, Last + 100 - now_ms()), self(), early),
     S#s{early = true}.
 
 send_sample(#s{out = {_, Since, _, _}, interval = Interval} = S) ->
-    %% It may be that it went down with a link: after a while the owner gets another.
+    %% The sample may have been lost with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
         true -> send_sample(take_back(S));
         false -> {timed, merged, count_up(samples_merged, S)}
@@ -487,7 +487,7 @@ app_metrics(#s{meter = Meter, lost = Lost} = S) ->
 links(#s{links = Old, known = Known, sockets = Sockets0} = S) ->
     {Rows, Links, Sockets, IsNew} =
         sderl_mon_probe_links:read(Old, Sockets0, maps:get(reasons, Known, #{})),
-    %% The owner of the socket has to be asked for: soon.
+    %% The helper has to find the socket of the new link, soon.
     Soon = case IsNew of true -> min(S#s.slow_at, now_ms()); false -> S#s.slow_at end,
     {Rows, S#s{links = Links, sockets = Sockets, slow_at = Soon}}.
 

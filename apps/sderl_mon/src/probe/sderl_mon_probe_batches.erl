@@ -1,20 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_batches).
 -moduledoc """
-The events of a node's log on their way to the watcher: one batch is under way, the others wait.
-Pure.
+The events of a node's log on their way to the agent: one batch is under way, the others wait. Pure.
 
-A batch stays as it is until it is acknowledged, and is sent again where it is not; its number says
-so to whoever has had it. The counts of what was left out only grow, so none is lost with a batch.
+A batch does not change until it is acknowledged, and is sent again if it is not; by its number a
+receiver knows a batch that it has had. The counts of left-out events only grow, so no count is lost
+with a batch.
 """.
 
 -export([new/1, add/2, next/3, again/1, acknowledge/2, count/1]).
 -export_type([batches/0, batch/0]).
 
 -doc """
-`run` is of the collector: numbers begin anew with each. `at` is the time of the node when the batch
+`run` identifies the collector: numbers begin anew with each. `at` is the node's time when the batch
 was made, in microseconds as in events. `before` is how many events were in the batches before.
-`lost`: see `t:sderl_mon_probe_gate:lost/0`.
 """.
 -type batch() :: #{
     v := 1,
@@ -41,17 +40,17 @@ was made, in microseconds as in events. `before` is how many events were in the 
 
 -define(MOST, 200).
 
--doc "Nothing yet.".
+-doc "No events.".
 -spec new(Run :: integer()) -> batches().
 new(Run) -> #batches{run = Run}.
 
--doc "One more that waits.".
+-doc "Adds an event that waits.".
 -spec add(sderl_mon_probe_log:event(), batches()) -> batches().
 add(Event, #batches{waiting = Waiting, count = Count} = B) ->
     B#batches{waiting = [Event | Waiting], count = Count + 1}.
 
 -doc """
-The next batch, of at most 200 events, if none is under way and there is something new to tell.
+The next batch, of at most 200 events, if none is under way and there is something new to send.
 """.
 -spec next(At :: integer(), sderl_mon_probe_gate:lost(), batches()) -> {batch(), batches()} | none.
 next(_, _, #batches{out = #{}}) -> none;
@@ -68,12 +67,12 @@ next(At, Lost, #batches{run = Run, seq = Seq, before = Before, count = Count} = 
 -spec again(batches()) -> batch() | none.
 again(#batches{out = Out}) -> Out.
 
--doc "The batch of that number has come; of how many events it was.".
+-doc "The batch of that number has arrived. Returns how many events it had.".
 -spec acknowledge(Seq :: term(), batches()) -> {non_neg_integer(), batches()} | none.
 acknowledge(Seq, #batches{out = #{seq := Seq, events := Events}} = B) ->
     {length(Events), B#batches{out = none}};
 acknowledge(_, _) -> none.
 
--doc "How many wait.".
+-doc "How many events wait.".
 -spec count(batches()) -> non_neg_integer().
 count(#batches{count = Count}) -> Count.

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_bound).
--moduledoc "How many callers may do at a time what costs the node something.".
+-moduledoc "Bounds how many callers do something costly at a time.".
 
 -export([looking/1, bounded/2]).
 
@@ -10,8 +10,8 @@ looking(Fun) ->
     bounded([sderl_mon_look_1, sderl_mon_look_2, sderl_mon_look_3, sderl_mon_look_4], Fun).
 
 -doc """
-Does it under a registered name of these, which goes when the caller ends: so many do such a thing
-at a time; else `busy`.
+Runs a function while the caller is registered under one of these names, or returns `busy` if all
+are taken. A name is free again when its process ends, however it does.
 """.
 -spec bounded([atom()], fun(() -> Answer)) -> Answer | {error, busy}.
 bounded([], _) -> {error, busy};
@@ -21,7 +21,7 @@ bounded([Name | Others], Fun) ->
     catch
         error:badarg ->
             case process_info(self(), registered_name) of
-                %% A process of the node, which has its own name and asks one thing at a time.
+                %% A process of the node with a name of its own, which asks one thing at a time.
                 {registered_name, _} -> Fun();
                 [] -> bounded(Others, Fun)
             end

@@ -17,7 +17,7 @@ is empty. Nothing has to be woken up to fill it.
 
 -opaque bucket() :: {atomics:atomics_ref(), rate()}.
 
-%% Others may take at the same time; who loses so often in a row gets none.
+%% Others may take at the same time; a caller that loses this often in a row gets no token.
 -define(TRIES, 20).
 
 -doc "A full bucket of `Burst` tokens that gets `PerS` a second.".

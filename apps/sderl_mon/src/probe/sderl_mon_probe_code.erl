@@ -6,7 +6,7 @@ The modules of a probe: what is loaded into a running node that lacks them, and 
 
 -export([modules/0, code/0, is_installed/0, delete/0]).
 
--doc "They need stock OTP and each other alone.".
+-doc "They need only stock OTP and each other.".
 -spec modules() -> [module()].
 modules() ->
     [
@@ -43,13 +43,13 @@ modules() ->
 -spec code() -> [{module(), string(), binary()}].
 code() -> [{M, File, Binary} || M <- modules(), {_, Binary, File} <- [code:get_object_code(M)]].
 
--doc "Whether this node has them in files: then they were not loaded into it.".
+-doc "Whether this node has the modules in files: then they were not loaded into it.".
 -spec is_installed() -> boolean().
 is_installed() -> code:where_is_file(?MODULE_STRING ".beam") =/= non_existing.
 
 -doc """
-Deletes them from this node, so that nothing of them stays. The calling process and whoever asked
-for the end run this code too, for a moment.
+Deletes the modules from this node. They are purged half a second later, because the calling process
+and the one that asked for the end still run them for a moment.
 """.
 -spec delete() -> ok.
 delete() ->

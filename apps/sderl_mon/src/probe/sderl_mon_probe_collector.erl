@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_collector).
 -moduledoc """
-The process that has the node's log told to the owner of the probe. It is linked to the probe, and
-takes the handler (`m:sderl_mon_probe_log`) along when it ends, however the probe does.
+The process that sends the node's log to the owner of the probe. It is linked to the probe, and
+removes the handler (`m:sderl_mon_probe_log`) when the probe ends, however it does.
 
 It sends `{sderl_mon_logged, Collector, Batch}` and waits for `{sderl_mon_log_ack, Seq}` before it
-sends the next (`m:sderl_mon_probe_batches`). Nothing wakes it while nothing is logged. An owner
-that has not acknowledged for 15 s is gone; where it then acknowledges a sample of the probe, there
-is another collector, as nobody else would ask for the log again.
+sends the next batch (`m:sderl_mon_probe_batches`). Nothing wakes it while nothing is logged. When
+the owner has not acknowledged a batch for 15 s, the collector ends. If the owner acknowledges a
+sample of the probe after that, the probe starts another collector, because the owner does not ask
+for the log again.
 """.
 
 -export([want/3, ended/3, resume/2, stop/1]).
@@ -22,7 +23,7 @@ is another collector, as nobody else would ask for the log again.
 -define(AGAIN_MS, 3000).
 -define(LEASE_MS, 15_000).
 -define(FULL, 200).
-%% So many events wait, of at most 4,000 bytes each.
+%% The most events that wait, of at most 4,000 bytes each.
 -define(MOST, 1000).
 
 -record(c, {
@@ -36,14 +37,14 @@ is another collector, as nobody else would ask for the log again.
     sent = 0 :: integer(),
     since = 0 :: integer(),
     timer = none :: none | reference(),
-    %% Whether that is the short wait for what comes together.
+    %% Whether that is the short wait after which events are sent together.
     soon = false :: boolean()
 }).
 
 -doc "The probe's collector, if it has one, and what its owner wants of it.".
 -type collector() :: none | {pid() | ended, sderl_mon_probe_log:options()}.
 
--doc "Has the log told to an owner as that wants it, or not told (`off`). For the probe alone.".
+-doc "Sends an owner the log as it wants it, or not at all (`off`). Called by the probe only.".
 -spec want(term(), Owner :: pid(), collector()) -> collector().
 want(off, _, Present) ->
     ok = stop(Present),
@@ -51,7 +52,7 @@ want(off, _, Present) ->
 want(Wanted, Owner, Present) ->
     case sderl_mon_probe_log:check(Wanted) of
         {ok, Options} -> goes_to(Owner, Options, Present);
-        %% From a watcher of another version.
+        %% From a monitoring node of another version.
         error -> Present
     end.
 
@@ -63,12 +64,12 @@ goes_to(Owner, Options, {Pid, _}) ->
     _ = Pid ! {want, Owner, Options},
     {Pid, Options}.
 
--doc "Its process has ended: by itself, or because somebody killed it, and then there is another.".
+-doc "The collector has ended. If it was killed, starts another.".
 -spec ended(Why :: term(), Owner :: pid(), collector()) -> collector().
 ended(normal, _, {_, Options}) -> {ended, Options};
 ended(_, Owner, {_, Options}) -> goes_to(Owner, Options, none).
 
--doc "The owner is there: what it wants and does not get begins again.".
+-doc "The owner is alive: starts a collector for it if that had ended.".
 -spec resume(Owner :: pid(), collector()) -> collector().
 resume(Owner, {ended, Options}) -> goes_to(Owner, Options, none);
 resume(_, Present) -> Present.
@@ -139,8 +140,8 @@ due(#c{since = Since, sent = Sent, batches = Batches} = C) ->
         _ -> loop(wake(?LATER_MS, C))
     end.
 
-%% After the last batch it looks once more: what was left out while that was made is to be told,
-%% too. Nothing is left out without something else passing a moment before, which wakes it.
+%% After the last batch it wakes once more, to send the counts of events that were left out while
+%% that was under way. Later, an event that is left out comes after one that passed and woke it.
 sent(#c{batches = Batches, gate = Gate} = C) ->
     At = erlang:system_time(microsecond),
     case sderl_mon_probe_batches:next(At, sderl_mon_probe_gate:lost(Gate), Batches) of

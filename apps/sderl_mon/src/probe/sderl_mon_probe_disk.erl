@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_disk).
 -moduledoc """
-How full the file systems are that the node works in, those of its current directory and of its
-OTP, as the system's program `df` tells them: the virtual machine has no call for it. Where there is
-no such program nothing is known.
+How full the file systems are that the node works in: those of its current directory and of its OTP.
+The system's program `df` is asked, because the virtual machine has no call for it; without that
+program nothing is known.
 """.
 
 -export([read/1, read/2, fullest/1]).
@@ -11,7 +11,7 @@ no such program nothing is known.
 
 -import(sderl_mon_probe_work, [now_ms/0]).
 
--doc "Of the fullest: bytes that are used, and those that programs may use in all.".
+-doc "The bytes used on the fullest file system, and how many programs may use in all.".
 -type disk() :: #{next := integer(), gauges := #{disk | disk_limit => non_neg_integer()}}.
 
 -define(EVERY_MS, 300_000).
@@ -20,11 +20,11 @@ no such program nothing is known.
 -define(AGAIN_MS, 3_600_000).
 -define(MOST_BYTES, 16_384).
 
--doc "Reads it every five minutes; an hour later where there was no answer. May be waited for.".
+-doc "Reads every five minutes, or an hour after there was no answer. May block.".
 -spec read(disk() | none) -> disk().
 read(Before) -> read(Before, ?PATIENCE_MS).
 
--doc "The same where the program may take so many milliseconds.".
+-doc "The same with another time limit for the program.".
 -spec read(disk() | none, PatienceMs :: pos_integer()) -> disk().
 read(Before, Patience) ->
     Now = now_ms(),
@@ -72,7 +72,7 @@ collect(Port, Text, End) ->
         {Port, {data, More}} when byte_size(Text) < ?MOST_BYTES ->
             collect(Port, <<Text/binary, More/binary>>, End);
         {Port, {data, _}} -> collect(Port, Text, End);
-        %% It fails where one of the two cannot be read, and tells of the other.
+        %% `df` fails if it cannot read one of the two, and still prints the other.
         {Port, {exit_status, _}} -> {ok, Text}
     after max(0, End - now_ms()) ->
         true = unlink(Port),
@@ -85,8 +85,8 @@ forget(Port) ->
     receive {Port, _} -> forget(Port) after 0 -> ok end.
 
 -doc """
-Of the output of `df -P -k`. Fewer than no free bytes are none: those that the system keeps for its
-own programs are in use, too.
+The fullest file system in the output of `df -P -k`. Negative free space counts as none: the space
+reserved for the system's own programs is in use, too.
 """.
 -spec fullest(binary()) -> #{disk | disk_limit => non_neg_integer()}.
 fullest(Text) ->

@@ -2,7 +2,7 @@
 -module(sderl_mon_probe_events).
 -moduledoc """
 The events that a probe has for its owner: those of the sample under way, and newer ones. At most
-500 are kept; a text is made only for one that is.
+500 are kept; only their texts are made.
 """.
 
 -export([new/0, add/4, fresh/1, count/1, send/1, acknowledge/1, take_back/1]).
@@ -15,21 +15,21 @@ The events that a probe has for its owner: those of the sample under way, and ne
 
 -record(events, {
     %% Of the sample under way; newer ones; the last first in both.
-    sent = [] :: [map()],
-    fresh = [] :: [map()],
-    %% How many were kept since the last acknowledgement, and what that left.
+    sent = [] :: [sderl_mon_samples:event()],
+    fresh = [] :: [sderl_mon_samples:event()],
+    %% How many events are in both.
     count = 0 :: non_neg_integer()
 }).
 -opaque events() :: #events{}.
 
--doc "A text, what it is made of, or the report of an event of the library.".
+-doc "A text, a format with arguments, or the report of an event of the library.".
 -type text() :: binary() | {io:format(), [term()]} | {told, logger:report()}.
 
--doc "None yet.".
+-doc "No events.".
 -spec new() -> events().
 new() -> #events{}.
 
--doc "Keeps an event, unless there are as many as are kept. `More` are its other fields.".
+-doc "Keeps an event, if there is room. `More` are its other fields.".
 -spec add({Kind :: atom(), Level :: atom()}, text(), More :: map(), events()) ->
     {ok, events()} | full.
 add(_, _, _, #events{count = Count}) when Count >= ?MOST -> full;
@@ -46,18 +46,18 @@ worded({Format, Args}) -> text(Format, Args);
 worded(Text) -> cut(Text, 400).
 
 -doc "The events that were not sent yet, the oldest first.".
--spec fresh(events()) -> [map()].
+-spec fresh(events()) -> [sderl_mon_samples:event()].
 fresh(#events{fresh = Fresh}) -> lists:reverse(Fresh).
 
 -doc "How many are kept.".
 -spec count(events()) -> non_neg_integer().
 count(#events{count = Count}) -> Count.
 
--doc "The fresh ones are under way.".
+-doc "The fresh events were sent.".
 -spec send(events()) -> events().
 send(#events{fresh = Fresh} = Events) -> Events#events{sent = Fresh, fresh = []}.
 
--doc "Those under way have come.".
+-doc "The sent events have arrived.".
 -spec acknowledge(events()) -> events().
 acknowledge(#events{fresh = Fresh}) -> #events{fresh = Fresh, count = length(Fresh)}.
 
@@ -95,7 +95,7 @@ describe_link(Up, Node, Info) ->
             {node_up, info, {"link to ~ts is up (~ts)", [Node, Type]}, Details};
         nodedown ->
             %% A hidden node is no member: a shell or a tool that has ended, or a monitoring node,
-            %% of which the masters tell.
+            %% which the masters report.
             Level = case Type of hidden -> info; _ -> warning end,
             Reason = maps:get(nodedown_reason, Info, unknown),
             {node_down, Level, {"link to ~ts is down: ~0tP", [Node, Reason, 20]}, Details}

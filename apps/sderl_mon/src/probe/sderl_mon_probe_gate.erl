@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_gate).
 -moduledoc """
-What a process passes that logs, before its event is put into words: how many come in a second, and
-how many may wait. Whoever may not pass is counted, by level.
+Decides whether a log event passes, before it is formatted: bounds how many pass in a second, and
+how many wait. Events that may not pass are counted, by level.
 
-All of it are numbers that the processes of a node change without a lock, so a process that logs
-never waits, and an event too many costs it less than a microsecond.
+The state is a few numbers that the processes of a node change without a lock, so a process that
+logs never waits, and an event that may not pass costs it less than a microsecond.
 """.
 
 -export([new/2, change/2, enter/2, leave/2, settle/1, lost/1, levels/0]).
@@ -20,18 +20,19 @@ never waits, and an event too many costs it less than a microsecond.
 -opaque gate() :: #gate{}.
 
 -doc """
-`rate`: more than the node may tell in a second; `queue`: as many wait as may, because the watcher
-does not take them.
+`rate`: more than the node may send in a second; `queue`: too many wait, because no monitoring node
+takes them.
 """.
 -type reason() :: rate | queue.
 
--doc "How many were left out since the gate was made; none where there is no key.".
+-doc "How many were left out since the gate was made; without a key, none.".
 -type lost() :: #{reason() => #{logger:level() => pos_integer()}}.
 
 -define(REASONS, [rate, queue]).
 
--doc "A gate for so many a second, so many at once, and so many (`most`) that wait.".
--spec new(#{per_s := pos_integer(), burst := pos_integer(), _ => _}, pos_integer()) -> gate().
+-doc "A gate for `per_s` events a second, `burst` at once, and `Most` that wait.".
+-spec new(#{per_s := pos_integer(), burst := pos_integer(), _ => _}, Most :: pos_integer()) ->
+    gate().
 new(#{per_s := PerS, burst := Burst}, Most) ->
     #gate{bucket = sderl_mon_probe_bucket:new(PerS, Burst), most = Most,
           waiting = atomics:new(1, [{signed, true}]),
@@ -42,7 +43,7 @@ new(#{per_s := PerS, burst := Burst}, Most) ->
 change(#{per_s := PerS, burst := Burst}, Gate) ->
     Gate#gate{bucket = sderl_mon_probe_bucket:new(PerS, Burst)}.
 
--doc "Whether an event may pass. `full`: too many wait, as they do also when nobody takes them.".
+-doc "Whether an event may pass. `full`: too many wait, perhaps because nobody takes them.".
 -spec enter(logger:level(), gate()) -> pass | limited | full.
 enter(Level, #gate{bucket = Bucket, most = Most, waiting = Waiting} = Gate) ->
     case sderl_mon_probe_bucket:take(Bucket) of
@@ -61,13 +62,13 @@ enter(Level, #gate{bucket = Bucket, most = Most, waiting = Waiting} = Gate) ->
 
 lose(Reason, Level, #gate{lost = Lost}) -> counters:add(Lost, index(Reason, Level), 1).
 
--doc "So many that had passed wait no longer.".
+-doc "`N` events that had passed wait no longer.".
 -spec leave(non_neg_integer(), gate()) -> ok.
 leave(N, #gate{waiting = Waiting}) -> atomics:sub(Waiting, 1, N).
 
 -doc """
-Nothing waits, as its owner sees. (A process that was killed just after it had passed told nobody,
-and would be counted as waiting for ever.)
+No event waits; called by the process that takes them. (An event whose process was killed just after
+it had passed never arrived, and would count as waiting for ever.)
 """.
 -spec settle(gate()) -> ok.
 settle(#gate{waiting = Waiting}) -> atomics:put(Waiting, 1, 0).

@@ -19,7 +19,7 @@ that are not available, of `host_mem_total`.
 }.
 
 -doc """
-Reads it, beside what was read before. May take a millisecond on a machine with many processors.
+Reads it; `host_cpu` needs the reading before. May take a millisecond on a machine with many cores.
 """.
 -spec read(host() | none) -> host().
 read(Before) ->
@@ -34,7 +34,7 @@ share(#{cpu := {Busy0, Total0}}, {Busy, Total}) when Total > Total0, Busy >= Bus
 share(_, _) ->
     #{}.
 
-%% In one step, past the file server: each further one would wake another thread.
+%% One raw call, without the file server: each further call would wake another thread.
 text(Name) ->
     case file:read_file(Name, [raw]) of
         {ok, Text} -> Text;
@@ -42,8 +42,8 @@ text(Name) ->
     end.
 
 -doc """
-Of the text of `/proc/stat`: all but idle and waiting for disks is busy. The time of guests is
-already part of user and nice.
+The CPU time in the text of `/proc/stat`: all but idle and waiting for disks is busy. The time of
+guests is already part of user and nice.
 """.
 -spec busy(binary()) -> {ok, {Busy :: non_neg_integer(), Total :: non_neg_integer()}} | none.
 busy(<<"cpu ", Rest/binary>>) ->
@@ -59,7 +59,7 @@ busy(<<"cpu ", Rest/binary>>) ->
 busy(_) ->
     none.
 
--doc "Of the text of `/proc/meminfo`.".
+-doc "The memory in the text of `/proc/meminfo`.".
 -spec memory(binary()) -> #{host_mem | host_mem_total => non_neg_integer()}.
 memory(Text) ->
     case {kilo(<<"MemTotal:">>, Text), kilo(<<"MemAvailable:">>, Text)} of

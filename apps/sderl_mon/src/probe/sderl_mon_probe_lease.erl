@@ -1,24 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_lease).
 -moduledoc """
-The owner of a probe: what it may ask, and which other owner may take the probe over; pure.
+The owner of a probe: checks its options, and decides which other owner may take the probe over.
+Pure.
 """.
 
 -export([check_options/1, may_take/2]).
 -export_type([options/0, lease/0]).
 
-%% An owner that is no friend of the present one waits until that has been silent for so long.
+%% An owner that is no friend of the present one waits until that has been silent this long.
 -define(SILENT_MS, 5000).
 
 -doc "What a probe is started with (`sderl_mon_probe:start/1`).".
 -type options() :: #{owner := pid(), term => integer(), interval_ms => pos_integer(),
                      top => pos_integer(), friends => all | [node()], lease_ms => pos_integer()}.
 
--doc "The owner; `silent_ms`: since the last acknowledgement.".
+-doc "The present owner; `silent_ms`: the time since its last acknowledgement.".
 -type lease() :: #{owner := pid(), friends := all | [node()], term := integer(),
                    silent_ms := integer()}.
 
--doc "The first option that is none, if there is one.".
+-doc "An error for the first wrong option.".
 -spec check_options(map()) -> ok | {error, {bad_option, term(), term()}}.
 check_options(Opts) ->
     case [{Key, Value} || Key := Value <- Opts, not option(Key, Value)] of
@@ -35,7 +36,8 @@ option(Key, N) when Key =:= interval_ms; Key =:= top; Key =:= lease_ms ->
 option(_, _) -> false.
 
 -doc """
-Of friends the highest term has it. Errors: `{term, T}` (a later owner has it); `{busy, Node}`.
+Whether a new owner may take the probe over. Among friends the highest term wins. Errors: `{term,
+T}` (a later owner has it); `{busy, Node}`.
 """.
 -spec may_take(options(), lease()) -> ok | {error, {term, integer()} | {busy, node()}}.
 may_take(#{owner := New} = Opts,

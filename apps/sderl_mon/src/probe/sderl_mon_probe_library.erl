@@ -1,18 +1,37 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_library).
 -moduledoc """
-The probe's questions to the application `sderl` where that runs, by functions alone
-(`m:sderl_observed`, `m:s_group`). Nothing here fails where it does not: a node without it is
-monitored too.
+The probe's questions to the application `sderl`, through its functions only (`m:sderl_observed`,
+`m:s_group`). None of them fails where `sderl` does not run: such nodes are monitored, too.
 """.
 
 -export([traffic/1, counts/2, names/0, edges/2, edges/5, groups/1, ask/2, pause_ms/2, lasting/3]).
 -export([describe_event/1, message_tags/0]).
+-export_type([edges/0, answers/0]).
 
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 
--doc "The library's own counts; of messages between nodes those that are not in `Edges` yet.".
--spec traffic(Edges :: map()) -> sderl_observed:traffic() | #{}.
+-doc "Routed messages: last count by pair of nodes (`row`), total by pair of groups (`edge`).".
+-type edges() :: #{
+    {row, From :: node(), Next :: node()} => integer(),
+    {From :: binary(), To :: binary()} => {edge, integer()}
+}.
+
+-doc """
+What the library answered last (`ask/2`). `sup` is its supervisor, at which the probe has subscribed
+(subscriptions end with it); `batches` has the number of each group's last batch.
+""".
+-type answers() :: #{
+    sup := undefined | pid(),
+    reasons => #{node() => {[binary()], AgeS :: non_neg_integer()}},
+    live => #{Group :: term() => map()},
+    batches => #{Group :: term() => term()},
+    known => [{Group :: term(), [node()]}],
+    problems => [binary()]
+}.
+
+-doc "The library's own counts; of messages between nodes only those that differ from `Edges`.".
+-spec traffic(edges()) -> sderl_observed:traffic() | #{}.
 traffic(Edges) ->
     try
         sderl_observed:traffic()
@@ -26,8 +45,8 @@ traffic(Edges) ->
     end.
 
 -doc """
-The counts of groups by their ids. `Ids` are those of the last time, which are given back for the
-next: to put a name into words costs more than all else here.
+The counts of groups by their ids. `Ids` are those of the last call, and the new ones are returned:
+making the text of a name costs more than all else here.
 """.
 -spec counts([{term(), sderl_observed:counts()}], Ids :: #{term() => binary()}) ->
     {#{binary() => sderl_observed:counts()}, #{term() => binary()}}.
@@ -46,8 +65,8 @@ names() ->
     catch _:_ -> #{}
     end.
 
--doc "See `edges/5`; with the groups of this node, and those that it knows.".
--spec edges([{node(), node(), integer()}], map()) -> map().
+-doc "`edges/5` with the groups of this node, and those that it knows.".
+-spec edges([{node(), node(), integer()}], edges()) -> edges().
 edges(Rows, Old) -> edges(Rows, Old, groups_of(), nodes(connected), node()).
 
 %% The ids of the groups of each node, the own ones of this node first.
@@ -58,14 +77,14 @@ groups_of() ->
     end, #{}, sderl_observed:group_members()).
 
 -doc """
-Routed messages between nodes, as messages between groups as they are now. A sender of several
-groups counts for the first, the next node for its first one that the sender is not in.
+Turns routed messages between nodes into messages between groups, as these are now. A sender in
+several groups counts for its first one, the next node for its first one that the sender is not in.
 
-A message counts where the sender is a neighbour, at the first gateway on its way, so that the sum
-over all gateways is the number of messages. Each further gateway counts it as passed on alone.
+A message counts at the first gateway on its way, where the sender is a neighbour, so that the sum
+over all gateways is the number of messages. Further gateways count it only as passed on.
 """.
--spec edges([{node(), node(), integer()}], map(), #{node() => [Id :: binary()]},
-            Connected :: [node()], Self :: node()) -> map().
+-spec edges([{node(), node(), integer()}], edges(), #{node() => [Id :: binary()]},
+            Connected :: [node()], Self :: node()) -> edges().
 edges(Rows, Old, GroupsOf, Connected, Self) ->
     Of = fun(N) -> maps:get(N, GroupsOf, []) end,
     Own = Of(Self),
@@ -111,11 +130,9 @@ groups(Live) ->
     end.
 
 -doc """
-What may be waited for. `Before`: what was known until now. In it, `sup` is the supervisor of the
-library that the probe has subscribed at (subscriptions end with it), and `batches` the number of
-each group's last batch.
+Asks the library; may block. `Before`: the last answers.
 """.
--spec ask(Probe :: pid(), Before :: map()) -> map().
+-spec ask(Probe :: pid(), Before :: sderl_mon_probe_slow:known()) -> answers().
 ask(Probe, Before) ->
     case whereis(sderl_sup) of
         undefined -> not_there([]);
@@ -123,12 +140,12 @@ ask(Probe, Before) ->
     end.
 
 -doc """
-How long until the library is asked again, after it took so many microseconds. As a rule that is ten
-seconds, and on a node where it takes long a thousand times as long: but a minute at most, because
-most of the time may be waiting for a process that hung, or the node's own standstill. Problems are
-looked at again sooner, so that none is told long after it has gone.
+How long until the library is asked again, if that took `Us` microseconds: ten seconds, or a
+thousand times `Us` if that is longer, but a minute at most, because much of the time may have been
+waiting for a process that hung, or the node's own standstill. After problems it is asked sooner, so
+that no problem is shown long after it has gone.
 """.
--spec pause_ms(Us :: non_neg_integer(), map()) -> pos_integer().
+-spec pause_ms(Us :: non_neg_integer(), sderl_mon_probe_slow:known()) -> pos_integer().
 pause_ms(Us, #{problems := [_ | _]}) -> max(1_000, min(10_000, Us div 5));
 pause_ms(Us, #{}) -> max(10_000, min(60_000, Us)).
 
@@ -162,8 +179,9 @@ info({error, Why}, _) ->
     #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
 
 -doc """
-The problems without those that are only writes on their way: a coordinator that has orders to give
-waits for acknowledgements at nearly every look. It is one where the batch is that of the last look.
+The problems without those that are only writes under way: a busy coordinator waits for
+acknowledgements nearly whenever it is asked. If it waits for the same batch as the last time, that
+is a problem.
 """.
 -spec lasting([string()], [map()], Batches :: #{term() => term()}) -> [string()].
 lasting(Problems, Groups, Before) ->
@@ -174,7 +192,7 @@ lasting(Problems, Groups, Before) ->
 
 reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
-    %% Many links have the same reasons: they are put into words once.
+    %% Many links have the same reasons: their texts are made once.
     Texts = #{Rs => [cut(text(R), 100) || R <- lists:sublist(Rs, 20)]
               || Rs <- lists:usort([Rs || #{reasons := Rs} <- Links])},
     #{reasons => #{N => {map_get(Rs, Texts), max(0, Now - Since)}

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_links).
--moduledoc "The links of a node, with what went over each.".
+-moduledoc "The links of a node, with the traffic of each.".
 
 -export([read/3, unknown/1, unasked/2, wrapped/2, tls_socket/1]).
 -export_type([links/0, sockets/0]).
@@ -10,22 +10,22 @@
 -type counters() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 
 -doc """
-Of each link its controller, its socket, what its counters of 32 bits are ahead of, what they showed
-last, and since when it is up.
+For each link its controller, its socket, what to add to its 32-bit counters (which wrap around),
+their last values, and since when it is up.
 """.
 -type links() ::
     #{node() => {pid() | port(), port() | unknown, {integer(), integer()}, counters(),
                  Since :: integer()}}.
 
--doc "The sockets of controllers that are processes, as far as they were asked.".
+-doc "The sockets of controllers that are processes, as far as these were asked.".
 -type sockets() :: #{pid() => port() | unknown}.
 
 -doc """
-Each link as a sample has it, and what the next reading is to be given. `true` where a link is new
-whose socket has to be asked for.
+Each link as a sample has it, the arguments of the next reading, and whether a new link has a socket
+that has to be asked for.
 
-A link's counters are those of its socket, of 32 bits where they count packets. A link that is
-closing shows its last values. `Reasons` are what a link is for, and its age in seconds.
+A link's counters are those of its socket; those of packets have 32 bits. A link that is closing
+shows its last values. `Reasons` are the reasons for a link, and its age in seconds.
 """.
 -spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) ->
     {[sderl_mon_samples:link()], links(), sockets(), boolean()}.
@@ -71,7 +71,7 @@ socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
 counts(unknown, Raw) -> {Raw, 0};
 counts(Port, Raw) ->
     case inet:getstat(Port, ?STAT) of
-        %% In the order in which they are asked for, as a rule.
+        %% The usual order is that of the question.
         {ok, [{recv_cnt, In}, {recv_oct, InB}, {send_cnt, Out}, {send_oct, OutB},
               {send_pend, Pending}]} ->
             {{In, InB, Out, OutB}, Pending};
@@ -82,8 +82,7 @@ counts(Port, Raw) ->
     end.
 
 -doc """
-The correction for a counter of 32 bits that shows less than before: it wrapped around, or began
-again.
+The correction for a 32-bit counter that shows less than before: it wrapped around, or began again.
 """.
 -spec wrapped(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
 wrapped(Before, Now) when Now >= Before -> 0;
@@ -91,8 +90,8 @@ wrapped(Before, Now) when Before > 1 bsl 31, Now < 1 bsl 31 -> 1 bsl 32;
 wrapped(Before, _) -> Before.
 
 -doc """
-With TLS a process controls the link, and the socket belongs to another below the same supervisor.
-Of all ports near it there must be one that can be it. Waits for these processes.
+The socket of a TLS link. A process controls such a link, and the socket belongs to another process
+below the same supervisor: it must be the only TCP port near the controller. May block.
 """.
 -spec tls_socket(pid()) -> port() | unknown.
 tls_socket(Pid) ->

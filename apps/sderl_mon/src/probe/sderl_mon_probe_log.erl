@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_log).
 -moduledoc """
-The handler of `logger` that a probe adds to its node, so that the watcher has the node's log.
+The handler of `logger` that a probe adds to its node, so that monitoring nodes get the node's log.
 
-Everything that a process does here which logs is bounded: an event that passes the gate
-(`m:sderl_mon_probe_gate`) is put into at most 2,000 characters, to a depth of 30, and sent to the
-collector (`m:sderl_mon_probe_collector`); one that does not is counted. Nothing is waited for, and
-nothing fails: `logger` would remove the handler.
+It runs in the process that logs, and its work there is bounded: an event that passes the gate
+(`m:sderl_mon_probe_gate`) is formatted to at most 2,000 characters and a depth of 30, and sent to
+the collector (`m:sderl_mon_probe_collector`); one that does not pass is counted. It never waits,
+and never fails, because `logger` would remove it then.
 """.
 
 -export([check/1, add/3, change/3, remove/0]).
@@ -16,7 +16,7 @@ nothing fails: `logger` would remove the handler.
 -import(sderl_mon_probe_text, [cut/2, own_pid/1]).
 
 -doc """
-`level`: of events below it nothing is told; `per_s` a second at most, and `burst` at once after a
+Events below `level` are not sent; `per_s` events a second at most, and `burst` at once after a
 quiet time.
 """.
 -type options() :: #{
@@ -34,10 +34,10 @@ quiet time.
 -define(BYTES, 4000).
 -define(DEPTH, 30).
 -define(MFA, 300).
-%% The monitoring's own log events are left out: each would make the next one.
+%% The domain of the monitoring's own log events. They are left out: each would cause the next one.
 -define(OWN, sderl_mon_own).
 
--doc "Whether options from a watcher are such.".
+-doc "Checks options from a monitoring node.".
 -spec check(term()) -> {ok, options()} | error.
 check(#{level := Level, per_s := PerS, burst := Burst} = Opts)
   when is_integer(PerS), PerS >= 1, PerS =< 10_000, is_integer(Burst), Burst >= 1,
@@ -52,11 +52,11 @@ check(_) -> error.
 -spec add(pid(), sderl_mon_probe_gate:gate(), options()) -> ok | {error, term()}.
 add(Collector, Gate, #{level := Level}) ->
     ok = remove(),
-    %% No filters: what the node's own handlers leave out is their matter.
+    %% No filters: those of the node's own handlers concern only these.
     logger:add_handler(?HANDLER, ?MODULE, #{level => Level, filter_default => log, filters => [],
                                             config => config(Collector, Gate)}).
 
--doc "Other options for the handler. (Whoever has removed it does not want it.)".
+-doc "Changes the handler's options. (If somebody has removed it, it stays removed.)".
 -spec change(pid(), sderl_mon_probe_gate:gate(), options()) -> ok.
 change(Collector, Gate, #{level := Level}) ->
     _ = logger:update_handler_config(?HANDLER, #{level => Level,
@@ -104,7 +104,7 @@ mfa(_) -> "".
 pid(#{pid := Pid}) when is_pid(Pid) -> own_pid(Pid);
 pid(_) -> <<>>.
 
-%% Reports are formatted by functions of whoever logs.
+%% Reports are formatted by functions of the program that logs, which may fail.
 text(Event) ->
     try
         Text = logger_formatter:format(Event, #{template => [msg], single_line => false,

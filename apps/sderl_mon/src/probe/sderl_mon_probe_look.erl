@@ -3,20 +3,33 @@
 -moduledoc """
 Reads the processes of the probe's node.
 
-Everything is bounded: by number and by time. Of processes neither messages nor state nor dictionary
-are read.
+Everything is bounded: by number and by time. Neither messages nor states nor dictionaries are read.
 """.
 
 -export([process/1]).
 -export([start/1, iterator/0, next/1, name/1, initial/1, linked/1]).
 -export([scanner/1, top/4]).
+-export_type([found/0]).
 
 -import(sderl_mon_probe_text, [text/1, cut/2]).
 -import(sderl_mon_probe_work, [magnitude/1, now_us/0]).
 
 -define(PASS_US, 20_000_000).
-%% The second of so many passes asks for memory.
+%% One in this many passes (the second) reads memory.
 -define(DEEP, 4).
+
+-doc """
+What the scanner has found: `top` are the processes with the most of something, `began` is when
+their pass did (microseconds of monotonic time). After a pass `due` (milliseconds) says when the
+next makes sense.
+""".
+-type found() :: #{
+    top => [sderl_mon_types:process()],
+    procs_looked => non_neg_integer(),
+    mq_max => non_neg_integer(),
+    began => integer(),
+    due => integer()
+}.
 
 -doc "One process of this node, without its messages, state or dictionary.".
 -spec process(binary() | string()) ->
@@ -62,11 +75,10 @@ read(Text) ->
 linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
 
 -doc """
-Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A
-pass over all of them takes several such slices; after each it tells `{scanned, Pid, Works, Found}`,
-where `Works` says what it did, `{Kind, HowMany, Microseconds}`, and after a pass `due`
-(milliseconds of monotonic time) says when the next makes sense. Asked `{name, Pids}` it tells
-`{named, Pid, Works, Texts}`.
+Starts the scanner, a process that looks at processes for the probe, which asks it with `{scan,
+HowMany, Top}`. A pass over all processes takes several such slices; after each the scanner sends
+`{scanned, Pid, Works, found()}`, where `Works` says what it did, `{Kind, HowMany, Microseconds}`.
+It answers `{name, Pids}` with `{named, Pid, Works, Texts}`.
 """.
 -spec start(pid()) -> pid().
 start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
@@ -75,8 +87,8 @@ start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
 -spec scanner(pid()) -> no_return().
 scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named => #{}})).
 
-%% A process is woken to tell its memory, which costs some thirty times what the rest does: in some
-%% passes only, and of fewer at a time.
+%% Reading the memory of a process wakes it, which costs some thirty times what the rest does. So
+%% memory is read in some passes only, and of fewer processes at a time.
 pass(#{memory := Memory, passes := N, named := Named}) ->
     Deep = N rem ?DEEP =:= 1,
     #{began => now_us(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [],
@@ -96,8 +108,8 @@ scanner(Probe, Iter, Pass) ->
             scanner(Probe, Iter, Pass)
     end.
 
-%% A pass walks the table of processes, which costs half a millisecond however few there are: not
-%% too often.
+%% A new pass needs the table of processes, which costs half a millisecond however few there are: so
+%% there are not too many passes.
 scan(Probe, Budget, Top, none, Pass) ->
     T = now_us(),
     Iter = iterator(),
@@ -132,7 +144,7 @@ ended(Probe, #{looked := Looked, began := Began, queue := Queues, named := Old} 
                due => (Began + ?PASS_US) div 1000}},
     scanner(Probe, none, pass(Pass#{named := Named})).
 
-%% The reductions of the last slice's processes since then.
+%% The rate of reductions of the last slice's processes since that slice.
 rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs0} = Pass) ->
     New = #{P => (R - R0) * 1_000_000 div max(1, now_us() - T0)
             || P := {R0, T0} <- Slice, {_, R} <- [process_info(P, reductions)]},
@@ -140,8 +152,7 @@ rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs
     Pass#{slice := #{}, reds := Rs,
           rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
 
-%% Known values of processes that were shown before are not asked for again: their names, and their
-%% memory until all are asked.
+%% Processes that were shown before keep their names, and their memory until a pass reads it again.
 shown(#{named := Old, deep := Deep, queue := Queues} = Pass) ->
     Rows = #{P => case {Old, Pass} of
         {#{P := Row}, #{memory := Ms}} when Deep ->
@@ -187,7 +198,7 @@ looked(Pid, [{_, Q}, {_, R} | More], Top,
     Pass#{looked := N + 1, queue := top(Q, Pid, Top, Qs), slice := Slice#{Pid => {R, now_us()}},
           memory := case More of [{_, M}] -> top(M, Pid, Top, Ms); [] -> Ms end}.
 
-%% The greatest few, the least first.
+%% Adds a value to the list of the greatest, which has the least first.
 -doc false.
 -spec top(number(), term(), pos_integer(), [{number(), term()}]) -> [{number(), term()}].
 top(0, _, _, List) -> List;
@@ -203,7 +214,7 @@ name(Pid) ->
         _ -> case proc_lib:get_label(Pid) of undefined -> <<>>; Label -> cut(text(Label), 100) end
     end.
 
--doc "What a process began with.".
+-doc "The function that a process began with.".
 -spec initial(pid()) -> binary().
 initial(Pid) ->
     case process_info(Pid, [{dictionary, '$initial_call'}, initial_call]) of

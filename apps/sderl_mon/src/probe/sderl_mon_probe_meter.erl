@@ -2,10 +2,10 @@
 -module(sderl_mon_probe_meter).
 -moduledoc """
 The process that attaches the handlers of `m:sderl_mon_probe_metrics` to events of `telemetry`, and
-takes them along when the probe ends, however it does.
+detaches them when the probe ends, however it does.
 
-It exists while events are wanted. Where `telemetry` does not run it looks again every ten seconds;
-when `telemetry` ends, its handlers have gone with it, and are attached anew once it runs again.
+It exists while events are wanted. If `telemetry` does not run, it looks again every ten seconds;
+when `telemetry` ends, the handlers go with it, and are attached again once it runs.
 """.
 
 -export([want/2, again/1, read/1, stop/1]).
@@ -19,7 +19,7 @@ when `telemetry` ends, its handlers have gone with it, and are attached anew onc
 -doc "The process that attaches the handlers, if there are events, and what is wanted and counted.".
 -type meter() :: none | {none | pid(), Wanted :: term(), sderl_mon_probe_metrics:metrics()}.
 
--doc "Counts what an owner wants from now on. For the probe alone.".
+-doc "Counts what an owner wants from now on. Called by the probe only.".
 -spec want(term(), meter()) -> meter().
 want(Wanted, {_, Wanted, _} = Present) -> Present;
 want(Wanted, Present) ->
@@ -35,7 +35,7 @@ attach(Metrics) ->
         Events -> spawn_link(?MODULE, init, [self(), Events])
     end.
 
--doc "Its process has ended, because somebody killed it: then there is another.".
+-doc "Somebody has killed its process: starts another.".
 -spec again(meter()) -> meter().
 again({_, Wanted, Metrics}) -> {attach(Metrics), Wanted, Metrics}.
 
@@ -75,7 +75,7 @@ wait(Probe, Events, Telemetry, Ms) ->
     after Ms -> look(Probe, Events)
     end.
 
-%% It may end between any two of these.
+%% Telemetry may end between any two of these calls.
 attached(Events) ->
     try whereis(?TELEMETRY) of
         undefined -> none;
@@ -99,8 +99,8 @@ detach(Events) ->
         _:_ -> ok
     end.
 
-%% The library is nobody's dependency here: no tool that looks for its functions would find them.
+%% By `apply`: the library is no dependency, and tools would report its functions as missing.
 call(Library, Function, Arguments) -> apply(Library, Function, Arguments).
 
-%% By the table: a process that follows one that was killed must not attach them twice.
+%% The table is part of the id: a process that follows a killed one attaches no handler twice.
 id(At, Config) -> {?MODULE, element(1, Config), At}.

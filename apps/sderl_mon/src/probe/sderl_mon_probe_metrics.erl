@@ -11,24 +11,15 @@ while no metric is wanted.
 """.
 
 -export([new/1, delete/1, events/1, read/1, handle/4]).
--export_type([metrics/0, wanted/0, values/0]).
+-export_type([metrics/0, values/0]).
 
 -import(sderl_mon_probe_work, [now_us/0]).
 
--doc "A metric, as `sderl_mon_app_metrics:wanted/1` gives it.".
--type wanted() :: #{
-    name := binary(),
-    kind := counter | sum | last | gauge,
-    event => [atom()],
-    measurement => atom(),
-    counter => {term(), pos_integer()},
-    tags := [atom()],
-    most_tags := pos_integer()
-}.
+-type wanted() :: sderl_mon_app_metrics:wanted().
 
 -doc """
-By series: a `total` grows from 0 since the counting began, of a sum it may also fall; a `value` is
-of this moment.
+By series: a `total` grows from 0 since the counting began (that of a `sum` may also fall); a
+`value` is of this moment.
 """.
 -type values() :: #{
     since := integer(),
@@ -40,7 +31,7 @@ of this moment.
     table :: ets:table(),
     events :: [{pos_integer(), wanted()}],
     counters :: [wanted()],
-    %% Of counters that only grow: the last reading, and the sum of what it grew by.
+    %% For each counter that only grows: the last reading, and its growth so far.
     grown = #{} :: #{binary() => {integer(), integer()}},
     unread = 0 :: non_neg_integer()
 }).
@@ -54,7 +45,7 @@ of this moment.
 -define(VALUE_BYTES, 64).
 -define(OTHER, '(other)').
 
--doc "Begins to count. The calling process owns the table. Errors: it is no list of metrics.".
+-doc "Begins to count. The calling process owns the table. `error`: this is no list of metrics.".
 -spec new(term()) -> {ok, metrics()} | error.
 new(Wanted) ->
     try
@@ -69,7 +60,7 @@ new(Wanted) ->
     of
         Metrics -> {ok, Metrics}
     catch
-        %% From a watcher of another version.
+        %% From a monitoring node of another version.
         error:_ -> error
     end.
 
@@ -102,7 +93,7 @@ events(#metrics{events = Events, table = Table}) ->
 
 %% ---------------------------------------------------------------- in the application's processes
 
--doc "The handler: what goes wrong here must not be the application's trouble.".
+-doc "The handler. A failure here must not reach the application.".
 -spec handle(Event :: [atom()], Measurements :: map(), Metadata :: map(), Config :: tuple()) -> ok.
 handle(_, Measurements, Metadata, {Table, At, Kind, Key, Tags, Most, Rows}) ->
     try
@@ -111,7 +102,7 @@ handle(_, Measurements, Metadata, {Table, At, Kind, Key, Tags, Most, Rows}) ->
             Amount -> count(Kind, Amount, {At, values(Tags, Metadata)}, {Table, Most, Rows})
         end
     catch
-        %% The table goes a moment before the handler does.
+        %% The table is deleted a moment before the handler is detached.
         error:_ -> ok
     end.
 
@@ -125,7 +116,7 @@ amount(_, Key, Measurements) ->
 values([], _) -> [];
 values(Tags, Metadata) -> [value(maps:get(Tag, Metadata, '(none)')) || Tag <- Tags].
 
-%% No other terms: a pid, or a text as a list, has as many values as there are events.
+%% No other terms: there may be as many pids, or texts as lists, as events.
 value(Value) when is_atom(Value); is_integer(Value), abs(Value) < 1 bsl 59 -> Value;
 value(Value) when is_binary(Value), byte_size(Value) =< ?VALUE_BYTES -> Value;
 value(Value) when is_binary(Value) -> binary:part(Value, 0, ?VALUE_BYTES);
@@ -147,9 +138,10 @@ add(_, Amount, Row, Table) ->
     _ = ets:update_counter(Table, Row, {3, round(Amount * ?MICRO)}),
     ok.
 
-%% Only who gets one of the places makes a row; of two that make the same, one gives it back.
+%% A process makes a row only if it gets a place; of two that make the same row, one gives its place
+%% back.
 begin_row(Kind, Amount, {At, Values} = Row, {Table, Most, Rows}) ->
-    %% The one for all that is over needs no place.
+    %% The row (other) needs no place.
     IsOther = lists:all(fun(Value) -> Value =:= ?OTHER end, Values),
     case IsOther orelse atomics:add_get(Rows, 1, 1) =< Most of
         true ->
@@ -176,7 +168,7 @@ lose(What, Table) ->
 -doc "What was counted, and how much was left out since the counting began.".
 -spec read(metrics()) -> {values(), Lost :: #{atom() => non_neg_integer()}, metrics()}.
 read(#metrics{since = Since, table = Table, events = Events} = Metrics0) ->
-    %% Few rows, by the number of places.
+    %% There are few rows: `most_tags` bounds them.
     Rows = ets:tab2list(Table),
     Kinds = maps:from_list(Events),
     Counted = lists:foldl(fun
@@ -191,7 +183,7 @@ read(#metrics{since = Since, table = Table, events = Events} = Metrics0) ->
     {#{since => Since, values => Values},
      case Unread of 0 -> Lost; _ -> Lost#{metrics_unread => Unread} end, Metrics}.
 
-%% Different values may be the same text.
+%% Different values may give the same text.
 put_value(last, Series, Value, _, Acc) -> Acc#{Series => {value, Value}};
 put_value(_, Series, Whole, Micro, Acc) ->
     Amount = case Micro of 0 -> Whole; _ -> Whole + Micro / ?MICRO end,
@@ -204,14 +196,14 @@ read_counter(#{name := Name, kind := Kind, counter := {Key, Index}},
         ?MODULE -> {Values, Metrics};
         Array ->
             try read_array(Array, Index) of
-                %% The hubs take none that is larger: a place of `atomics` that fell below 0 may be.
+                %% Hubs accept no larger number; an unsigned `atomics` below 0 reads as one.
                 Value when abs(Value) >= ?MOST_READ ->
                     {Values, Metrics#metrics{unread = Unread + 1}};
                 Value when Kind =:= gauge -> {Values#{Name => {value, Value}}, Metrics};
                 Value ->
                     Total = case Grown of
                         #{Name := {Last, Sum}} when Value >= Last -> Sum + Value - Last;
-                        %% Somebody has set it back.
+                        %% The counter was set back.
                         #{Name := {_, Sum}} -> Sum + max(0, Value);
                         #{} -> 0
                     end,
@@ -222,7 +214,7 @@ read_counter(#{name := Name, kind := Kind, counter := {Key, Index}},
             end
     end.
 
-%% Nothing but their functions tells the two apart.
+%% Only trying the functions tells the two apart.
 read_array(Array, Index) ->
     try
         counters:get(Array, Index)

@@ -15,10 +15,10 @@ A node without the library answers `not_running`.
 -define(LOOK_MS, 200).
 
 -doc """
-Names of an own group, which is given itself or by its id, in no order: those whose text begins
-with `prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others;
-`total`: all of the group, where that would have to be counted as `Told` says (none: it is not
-known).
+Names of a group of this node, given as itself or by its id, in no order: those whose text begins
+with `prefix`, at most `limit` (100; 500 at most). Searches for 200 ms at most. `more`: there may be
+others. `total`: how many the group has; `Told` says it where it would have to be counted (`none`:
+unknown, and `total` is how many were found).
 """.
 -spec names(Group :: term(), sderl_mon_types:names_opts(), Told) ->
     {ok, sderl_mon_types:names()} | {error, no_group | not_running | busy}
@@ -52,8 +52,8 @@ until() -> now_ms() + ?LOOK_MS.
 named(Text, Pid) -> #{name => Text, pid => own_pid(Pid), node => node(Pid)}.
 
 -doc """
-A name of an own group by its text. The terms that a text may stand for are tried first; names of
-other types (tuples) are all compared, for 200 ms at most.
+A name of a group of this node by its text. The terms that the text may stand for are tried first;
+then all names are compared, which finds other types (tuples), for 200 ms at most.
 
 Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
 """.
@@ -78,7 +78,7 @@ find({Rows, Cont}, Text, Until) ->
             end
     end.
 
-%% The atoms that there are, binaries, strings and integers that are written so.
+%% The terms that a text may stand for: existing atoms, binaries, strings and integers.
 -doc false.
 -spec meant(binary()) -> [term()].
 meant(Text) ->
@@ -111,7 +111,7 @@ with_group(Group, Fun) ->
         end
     end).
 
-%% Counting walks the table: not for each question.
+%% Counting walks the table, so it is not done for each question.
 total(_, <<>>, Found, false, _) -> length(Found);
 total(G, _, Found, _, Told) ->
     case sderl_observed:own_groups() of

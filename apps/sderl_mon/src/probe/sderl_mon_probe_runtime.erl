@@ -16,14 +16,16 @@ Values that take long to read, or change slowly (`rare()`), are read every 5 s.
 -record(rare, {
     at :: integer(),
     collected :: {Count :: non_neg_integer(), Words :: non_neg_integer()},
-    %% Limits, memory, and of collections the rate since the last reading.
+    %% Limits, memory, and the rate of collections since the last reading.
     gauges :: #{atom() => number()},
     bindings :: tuple(),
-    facts :: map()
+    facts :: facts()
 }).
+-type facts() :: #{otp := binary(), erts := binary(), hidden := boolean(),
+                   cpu_topology := [sderl_mon_samples:place()]}.
 -opaque rare() :: #rare{}.
 
--doc "Reads it when the last reading is old.".
+-doc "Reads these values if the last reading is old.".
 -spec read_rare(none | rare()) -> rare().
 read_rare(#rare{at = At} = Last) ->
     case now_ms() - At >= ?RARE_MS of
@@ -46,7 +48,7 @@ read_again(Last) ->
     #rare{at = Now, collected = {Count, Words}, bindings = Bindings, facts = Facts,
           gauges = maps:merge(Rates, maps:merge(memory(), limits()))}.
 
-%% Nothing of it changes but where the schedulers are bound.
+%% Only the bindings of the schedulers may change.
 read_facts(Bindings, #rare{bindings = Bindings, facts = Facts}) -> {Bindings, Facts};
 read_facts(Bindings, _) ->
     {Bindings, #{otp => list_to_binary(erlang:system_info(otp_release)),
@@ -79,10 +81,10 @@ limits() ->
     }.
 
 -doc "The part of it in a sample's facts.".
--spec facts(rare()) -> map().
+-spec facts(rare()) -> facts().
 facts(#rare{facts = Facts}) -> Facts.
 
--doc "What only grows.".
+-doc "Counters that only grow.".
 -spec counters() -> #{atom() => non_neg_integer()}.
 counters() ->
     {Reds, _} = statistics(reductions),
@@ -94,7 +96,7 @@ counters() ->
 -spec queues() -> [non_neg_integer()].
 queues() -> statistics(run_queue_lengths_all).
 
--doc "Values that rise and fall, with `queues/0`.".
+-doc "Values that rise and fall; `Queues` are those of `queues/0`.".
 -spec gauges(Queues :: [non_neg_integer()], rare()) -> #{atom() => number()}.
 gauges(Queues, #rare{gauges = #{schedulers := Normal} = Rare}) ->
     Rare#{

@@ -4,8 +4,7 @@
 Keeps secrets out of the texts that leave a node with its log: the node's cookies, passwords within
 addresses, and texts whose key says that they are a secret (`password => <<"...">>`, `token="..."`).
 
-Whoever knows a cookie may do anything on the node, and it is in the states of processes that a
-report of their end shows.
+With a cookie one may do anything on the node, and crash reports show it in states of processes.
 """.
 
 -export([new/0, hidden/2]).
@@ -24,18 +23,18 @@ report of their end shows.
 
 -define(MASK, <<"(hidden)">>).
 -define(OWN_MS, 100).
-%% All tables are looked at for those of other nodes.
+%% Cookies for other nodes are searched in all tables.
 -define(OTHERS_MS, 10_000).
-%% So many cookies of before are hidden too: what is logged may have been made then.
+%% This many former cookies are hidden, too: an event may contain one.
 -define(MOST, 20).
 %% A shorter cookie is hidden only where it stands alone: it may be a part of many words.
 -define(LONG, 8).
-%% Of a cookie that the end of a text cuts through so many characters tell nothing.
+%% The first part of a cookie at the end of a text is hidden from this length on.
 -define(LEAST, 4).
-%% The longest text of an event (`sderl_mon_log_message`): the mask is longer than some secrets.
+%% The longest text of an event (`sderl_mon_log_message`). The mask may make a text longer.
 -define(MOST_BYTES, 4000).
 
-%% Each but for its first letter, so that a capital there makes no difference.
+%% Without the first letter, which may be a capital.
 -define(WORDS, [<<"://">>, <<"assw">>, <<"ASSW">>, <<"assphrase">>, <<"ASSPHRASE">>, <<"ecret">>,
                 <<"ECRET">>, <<"oken">>, <<"OKEN">>, <<"ookie">>, <<"OOKIE">>, <<"redential">>,
                 <<"REDENTIAL">>, <<"rivate">>, <<"RIVATE">>, <<"pikey">>, <<"piKey">>,
@@ -59,11 +58,11 @@ new() ->
     #secrets{own_at = Now, others_at = Now, own = own(), others = others(),
              words = binary:compile_pattern(?WORDS)}.
 
--doc "A text of an event without secrets, and what is known of them now.".
+-doc "A text of an event without secrets, and the secrets as they are known now.".
 -spec hidden(binary(), secrets()) -> {binary(), secrets()}.
 hidden(Text, Before) ->
     #secrets{own = Own, others = Others, words = Words} = Known = renewed(Before),
-    %% One may be the begin of another.
+    %% Longer ones first: a cookie may be the beginning of another.
     Cookies = lists:reverse(lists:usort([{byte_size(Cookie), Cookie} || Cookie <- Own ++ Others])),
     Shown = lists:foldl(fun without_cookie/2, Text, [Cookie || {_, Cookie} <- Cookies]),
     All = case binary:match(Shown, Words) of
@@ -86,7 +85,7 @@ joined(New, Old) -> New ++ lists:sublist(Old -- New, ?MOST).
 
 own() ->
     try cookies([erlang:get_cookie()])
-    %% Its process may just have ended, and be what is logged.
+    %% Its process may have just ended, and that may be what is logged.
     catch exit:_ -> []
     end.
 
@@ -123,8 +122,8 @@ quoted(Text) ->
     re:replace(Text, "[^A-Za-z0-9_\\x{80}-\\x{10ffff}]", <<"\\\\&">>,
                [global, unicode, {return, binary}]).
 
-%% Texts are cut when they come here, perhaps through a cookie; and terms when they are printed,
-%% with dots for what is left out, and perhaps a quote before these.
+%% Texts may have been cut through a cookie, at their end; and printed terms at dots, perhaps with a
+%% quote before these.
 without_begins(Text, Cookie) ->
     [Last | Cut] = lists:reverse(binary:split(Text, <<"...">>, [global])),
     iolist_to_binary([[[before_dots(Part, Cookie), <<"...">>] || Part <- lists:reverse(Cut)],

@@ -3,7 +3,7 @@
 -moduledoc """
 What changes seldom on a node and alarms watch: open files, disks, modules and those with old code,
 what shells keep, the time zone, the versions of applications, and the alarms that programs there
-have set in OTP's `alarm_handler`. All of it may be waited for.
+have set in OTP's `alarm_handler`. Reading it may block.
 """.
 
 -export([read/1, gauges/1, facts/1, files/1]).
@@ -14,7 +14,7 @@ have set in OTP's `alarm_handler`. All of it may be waited for.
 
 -doc """
 `at` is when the numbers and versions were read; the alarms are read each time. `apps` are the
-applications that are loaded, but for OTP's, with their versions.
+loaded applications without OTP's, with their versions.
 """.
 -type standing() :: #{
     at := integer(),
@@ -30,7 +30,7 @@ applications that are loaded, but for OTP's, with their versions.
 -define(MOST_APPS, 300).
 %% MODULE_LIMIT of the virtual machine, which has no call for it.
 -define(MODULE_LIMIT, 65_536).
-%% A shell with a larger heap passes every sensible limit without its binaries, too.
+%% A shell with a larger heap exceeds every sensible limit even without its binaries.
 -define(LARGE_HEAP, 67_108_864).
 
 -doc "The gauges of a sample.".
@@ -38,12 +38,12 @@ applications that are loaded, but for OTP's, with their versions.
 gauges(#{gauges := Gauges, disk := #{gauges := Disk}}) -> maps:merge(Gauges, Disk);
 gauges(none) -> #{}.
 
--doc "What a sample has among its facts.".
+-doc "The part of a sample's facts.".
 -spec facts(standing() | none) -> #{alarms := [binary()], apps := [{binary(), binary()}]}.
 facts(none) -> #{alarms => [], apps => []};
 facts(Standing) -> maps:with([alarms, apps], Standing).
 
--doc "Reads it, the numbers once a minute.".
+-doc "Reads the alarms, and once a minute the rest.".
 -spec read(standing() | none) -> standing().
 read(Before) ->
     Now = now_ms(),
@@ -54,7 +54,7 @@ read(Before) ->
     end,
     Numbers#{alarms => case alarms() of
         {ok, Alarms} -> Alarms;
-        %% An answer that is late takes no alarm back.
+        %% Without an answer in time the alarms stay as they were.
         unknown when is_map(Before) -> maps:get(alarms, Before);
         unknown -> []
     end}.
@@ -85,17 +85,16 @@ numbers() ->
         modules => length(Modules), module_limit => ?MODULE_LIMIT,
         old_code => length([M || M <- Modules, erlang:check_old_code(M)]),
         shell_bytes => lists:max([0 | [kept(Shell) || Shell <- shells()]]),
-        %% The second may have changed between the two.
+        %% Rounded, because the two clocks were read one after the other.
         utc_offset_s => 60 * round(Offset / 60)
     }).
 
-%% Every shell has such a table for its records, whoever it talks to: a terminal, a node that has
-%% logged in, or SSH.
+%% Every shell has such a table for its records, of a terminal, a remote shell or SSH.
 shells() ->
     lists:usort([Owner || Table <- ets:all(), ets:info(Table, name) =:= shell_records,
                           Owner <- [ets:info(Table, owner)], is_pid(Owner)]).
 
-%% A shell's process holds its input and results, of large binaries the references.
+%% A shell's process holds its input and results; large binaries by reference.
 kept(Shell) ->
     case process_info(Shell, memory) of
         {memory, Memory} when Memory < ?LARGE_HEAP ->
@@ -108,7 +107,7 @@ kept(Shell) ->
         undefined -> 0
     end.
 
-%% As Linux tells them; elsewhere nothing is known.
+%% From /proc of Linux; elsewhere nothing is known.
 open_files() ->
     %% Not by the node's file server, because there may be very many files.
     maybe
@@ -128,7 +127,7 @@ files(Text) ->
         nomatch -> none
     end.
 
-%% Where another handler than OTP's is in its place there is nobody to ask.
+%% If another handler has replaced OTP's, there is nobody to ask.
 alarms() ->
     try whereis(alarm_handler) =/= undefined
         andalso gen_event:call(alarm_handler, alarm_handler, get_alarms, ?HANDLER_MS) of

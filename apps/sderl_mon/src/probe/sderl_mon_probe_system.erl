@@ -4,8 +4,8 @@
 The system monitor's events of a node: long collections and schedules, large heaps, full ports and
 links, long queues.
 
-They come through a session of their own (OTP 28). On OTP 27 there is one setting for a node: when
-somebody has it, it is left alone.
+They come through a session of their own (OTP 28). On OTP 27 a node has one setting: if another
+program uses it, it is left alone.
 """.
 
 -export([start/1, stop/1, fact/1, count/2, processes/1, describe/2]).
@@ -21,12 +21,12 @@ somebody has it, it is left alone.
                   {long_message_queue, {5000, 10_000}}]).
 
 -type watch() :: {session, term()} | own | {left, pid() | port()}.
--doc "By kind how many, and the last.".
+-doc "By kind, how many events there were, and the last one.".
 -type seen() :: #{kind() => {pos_integer(), Who :: term(), What :: term()}}.
 -type kind() :: long_gc | long_schedule | large_heap | busy_port | busy_dist_port
                 | long_message_queue | queue_short | other.
 
--doc "Sends them to `Owner`, for as long as it lives.".
+-doc "Sends the events to `Owner`, for as long as it lives.".
 -spec start(Owner :: pid()) -> watch().
 start(Owner) ->
     case list_to_integer(erlang:system_info(otp_release)) >= 28 of
@@ -46,7 +46,7 @@ start(Owner) ->
             end
     end.
 
--doc "By the owner alone.".
+-doc "Ends that. Called by the owner only.".
 -spec stop(watch()) -> ok.
 stop({session, Session}) -> _ = trace:session_destroy(Session), ok;
 stop(own) ->
@@ -57,14 +57,15 @@ stop(own) ->
     end;
 stop({left, _}) -> ok.
 
+-doc "How the events are had, for people.".
 -spec fact(watch()) -> binary().
 fact({session, _}) -> <<"own session">>;
 fact(own) -> <<"own setting">>;
 fact({left, Pid}) -> cut(["left alone: ", text(Pid), " of this node has it"], 200).
 
 -doc """
-Counts an event; gives the counter of its kind too. A machine with more to do than it can has long
-schedules everywhere: there may be very many, and a sample has one event for each kind.
+Counts an event; returns the counter of its kind, too. An overloaded machine has long schedules
+everywhere, so there may be very many events: a sample has one for each kind.
 """.
 -spec count({Kind :: term(), Who :: term(), What :: term()}, seen()) -> {Counter :: atom(), seen()}.
 count({Kind0, Who, What}, Seen) ->
@@ -81,12 +82,12 @@ kind(busy_dist_port, _) -> {busy_dist_port, sysmon_busy_dist_port};
 kind(long_message_queue, _) -> {long_message_queue, sysmon_long_message_queue};
 kind(_, _) -> {other, sysmon_other}.
 
--doc "The processes of this node that they tell of.".
+-doc "The processes of this node that the events are about.".
 -spec processes(seen()) -> [pid()].
 processes(Seen) ->
     lists:usort([Who || _ := {_, Who, _} <- Seen, is_pid(Who), node(Who) =:= node()]).
 
--doc "One event for each kind; `Names` are what is known of processes.".
+-doc "One event for each kind; `Names` describe processes.".
 -spec describe(seen(), Names :: #{term() => [iodata()]}) ->
     [{kind(), Level :: atom(), Text :: binary(), Details :: map()}].
 describe(Seen, Names) ->

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_text).
--moduledoc "How the probe puts terms into text: always bounded.".
+-moduledoc "The probe's texts of terms: always bounded.".
 
 -export([id/1, text/1, text/2, cut/2, own_pid/1]).
 
--doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
+-doc "The id of a group, or of another term, as everywhere in the monitoring.".
 -spec id(term()) -> binary().
 id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
 
@@ -15,7 +15,7 @@ text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
 text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
 
 -doc """
-A process as its own node prints it: there each pid begins with 0, and here only those of this node.
+A process as its own node prints it: with 0 as the first number, also for another node's process.
 """.
 -spec own_pid(pid()) -> binary().
 own_pid(Pid) ->

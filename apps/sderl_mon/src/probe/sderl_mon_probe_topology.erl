@@ -6,7 +6,7 @@ The sockets, cores and threads of a node's machine, as `erlang:system_info(cpu_t
 
 -export([schedulers/2]).
 
--doc "Of each scheduler where it runs: its socket, core and thread, and whether it is bound to it.".
+-doc "Where each scheduler runs: its socket, core and thread, and whether it is bound there.".
 -spec schedulers(term(), [unbound | integer()]) -> [sderl_mon_samples:place()].
 schedulers(undefined, Bindings) ->
     [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false}
@@ -20,7 +20,7 @@ schedulers(Levels, Bindings) ->
     [begin
          #{socket := S, core := C, thread := T} = case lists:keyfind(Bound, 1, Logical) of
              {_, At} -> At;
-             %% Wherever the system lets it run: as if they were bound in order.
+             %% The system decides where it runs: shown as if schedulers were bound in order.
              false -> element(2, lists:nth(1 + (I - 1) rem length(Logical), Logical))
          end,
          #{scheduler => I, socket => place(S, Sockets), core => place(C, Cores(S)), thread => T,
@@ -29,8 +29,8 @@ schedulers(Levels, Bindings) ->
 
 place(X, List) -> length(lists:takewhile(fun(Y) -> Y =/= X end, List)).
 
-%% The logical processors with the way to their socket and to their core, as both may be in groups
-%% of any kind.
+%% The logical processors with the paths of their socket and core in the tree, which may have other
+%% levels.
 logical({logical, Id}, _, At) -> [{Id, At}];
 logical(Levels, Path, At) ->
     lists:append([begin

@@ -1,38 +1,49 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_trace).
 -moduledoc """
-Traces of messages and of where processes run, for the probe: in trace sessions of their own, so
-that a user's tracer goes on beside them. Messages are counted on the node; no payload is kept or
-sent.
+Traces for the probe the messages of processes, and on which schedulers these run: in trace sessions
+of their own, so that a user's tracer goes on beside them. Messages are counted on the node; no
+payload is kept or sent.
 """.
 
 -export([trace/2, start/2]).
 -export([tracer/2, kind/2, added/2]).
+-export_type([flows/0]).
 
 -import(sderl_mon_probe_work, [now_ms/0, now_us/0]).
 
 -define(FLAGS, [send, running, scheduler_id]).
-%% So many processes, and pairs of processes, are traced.
+%% The most processes, and pairs of processes, that are traced.
 -define(TRACED, 2000).
-%% So many messages a second are looked at, at most; one takes so many microseconds.
+%% The most messages a second that are looked at, and the microseconds that one takes.
 -define(MOST, 20_000).
 -define(US, 5).
 
 -doc """
+Messages and bytes between kinds of processes, and how often processes moved between schedulers (in
+place of messages).
+""".
+-type flows() :: #{
+    {flow, From :: binary(), To :: binary(), Kind :: atom()}
+    | {migration, From :: pos_integer(), To :: pos_integer()} =>
+        {non_neg_integer(), non_neg_integer()}
+}.
+
+-doc """
 Switches tracing of messages and migrations on or off, in a trace session of its own.
 
-`sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many
-trace messages a second (1000, at most 20,000), of more it is off until the second is over.
-Processes are chosen anew each second, so that one may live and end unseen; `for_s`: it ends after
-that (600). The cost is estimated before it starts, by tracing some processes for a fifth of a
-second, by one caller at a time; with `dry` it is told and nothing starts, and with
-`measure => false` nothing is traced for it either. `Ask` asks the probe. Messages are counted here,
-their sizes from one in 16; no payload is kept or sent.
+`sample`: the share of the processes, 0 to 1 (0.01); `pids`: only these, as text; `max_per_s`: the
+most trace messages a second (1000, at most 20,000), after which tracing is off until the second is
+over; `for_s`: tracing ends after that (600). Processes are chosen anew each second, so one may live
+and end unseen. The cost is estimated before the start, by tracing some processes for a fifth of a
+second, by one caller at a time; with `dry` only the estimate is returned, and with `measure =>
+false` nothing is traced for it. `Ask` asks the probe. Sizes are estimated from one message in 16.
 
 Errors: `not_running`, `busy` (somebody else asks just now), `{bad_option, Key, Value}`.
 """.
 -spec trace(sderl_mon_types:trace_opts(),
-            fun((off | map()) -> {ok, sderl_mon_types:traced()} | {error, term()})) ->
+            fun((off | sderl_mon_types:trace_opts()) ->
+                {ok, sderl_mon_types:traced()} | {error, term()})) ->
     {ok, sderl_mon_types:traced()} | {error, term()}.
 trace(#{on := false} = Opts, Ask) ->
     case Opts of
@@ -63,10 +74,10 @@ option(pids, V) -> is_list(V) andalso length(V) =< 1000;
 option(_, _) -> false.
 
 -doc """
-Starts the tracer. After each second it tells the probe
-`{traced, Pid, Microseconds, Flows, Lost, Texts}`.
+Starts the tracer. After each second it sends the probe
+`{traced, Pid, Microseconds, flows(), Lost, Texts}`.
 """.
--spec start(pid(), map()) -> pid().
+-spec start(pid(), sderl_mon_types:trace_opts()) -> pid().
 start(Probe, Opts) -> spawn_link(?MODULE, tracer, [Probe, Opts]).
 
 estimate(#{measure := false, max_per_s := Max} = Opts) ->
@@ -84,7 +95,7 @@ bound(Max, Seen) ->
                   "one core (~b us each), and each message is copied once on its node",
                   [Max, Seen * ?US / 10_000, ?US]).
 
-%% The messages of 200 ms of tracing, of as many processes as do no harm.
+%% The messages of 200 ms of tracing, of at most 100 processes.
 measured(#{max_per_s := Max} = Opts) ->
     Chosen = chosen(Opts, #{}),
     Some = lists:sublist(Chosen, 100),
@@ -134,9 +145,8 @@ share(Iter, Left, Below, Own, Traced, Acc) ->
             end
     end.
 
-%% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
 -doc false.
--spec tracer(pid(), map()) -> no_return().
+-spec tracer(pid(), sderl_mon_types:trace_opts()) -> no_return().
 tracer(Probe, #{for_s := For} = Opts) ->
     _ = process_flag(message_queue_data, off_heap),
     second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000, #{}).
@@ -178,7 +188,7 @@ second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
 
 seen(Max, _, Max, Flows, At, _) -> {Max, Flows, At};
 seen(Max, Until, N, Flows, At, Tags) when N band 255 =:= 255 ->
-    %% More than it may look at waits already: no more shall come, as each holds a copy.
+    %% More messages wait than may be looked at: tracing ends, because each one holds a copy.
     case process_info(self(), message_queue_len) of
         {_, Waiting} when Waiting > Max -> {N, Flows, At};
         _ -> seen_one(Max, Until, N, Flows, At, Tags)
@@ -214,7 +224,7 @@ whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
 whom({Name, _}) -> Name;
 whom(To) -> To.
 
--doc "The kind of a message. `Tags`: what messages of the library begin with.".
+-doc "The kind of a message. `Tags`: the first elements of the library's messages.".
 -spec kind(term(), Tags :: [atom()]) -> call | cast | reply | sderl | send.
 kind({'$gen_call', _, _}, _) -> call;
 kind({'$gen_cast', _}, _) -> cast;
@@ -227,7 +237,7 @@ kind(T, Tags) when is_tuple(T), tuple_size(T) > 0 ->
     end;
 kind(_, _) -> send.
 
-%% By what processes are rather than which, the most at first, the rest in one.
+%% Puts flows together by the labels of processes: the 50 largest, and one for the rest.
 labelled(Flows, Scale) ->
     By = maps:fold(fun
         ({migration, _, _} = K, {M, _}, Acc) -> Acc#{K => {M, 0}};
@@ -244,8 +254,8 @@ labelled(Flows, Scale) ->
         (_, Acc) -> Acc
     end, maps:from_list(Most), Rest).
 
--doc "Messages and bytes of both.".
--spec added(map(), map()) -> map().
+-doc "Adds up two sets of flows.".
+-spec added(flows(), flows()) -> flows().
 added(A, B) -> maps:merge_with(fun(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2} end, A, B).
 
 label({node, Node}) -> atom_to_binary(Node);

@@ -4,10 +4,10 @@
 Measures the probe's own work, by kind; and what the probe's processes have in common: the clock,
 and how one is ended.
 
-Wall time of a process includes waiting, now and then much of it, so each piece of work is charged
-the median of what the last 32 of its kind took. The helper that asks what may wait
+The wall time of a process includes waiting, sometimes much of it, so each piece of work is charged
+the median time of the last 32 pieces of its kind. The helper whose questions may block
 (`sderl_mon_probe_slow`) waits each time, for threads and for other processes: it is charged the
-least of them.
+shortest of its last 32.
 """.
 
 -export([new/0, add/4, add/2, account/1, message/3, magnitude/1]).
@@ -38,7 +38,7 @@ new() -> #{}.
 add(Works, Work) ->
     lists:foldl(fun({Kind, Units, Wall}, Acc) -> add(Kind, Units, Wall, Acc) end, Work, Works).
 
--doc "So many of a kind took so many microseconds in all. Of very many the first are kept.".
+-doc "`Units` pieces of a kind took `Wall` microseconds in all. Of very many the first are kept.".
 -spec add(term(), non_neg_integer(), number(), work()) -> work().
 add(_, 0, _, Work) -> Work;
 add(Kind, Units, Wall, Work) ->
@@ -58,26 +58,26 @@ account(Work) ->
             {Us + Units * Price, Acc#{Kind := K#kind{units = 0}}}
     end, {0.0, Work}, Work).
 
-%% To find the median costs more than to count: it is found again when a quarter is new.
+%% Finding the median costs more than counting: it is found again when a quarter is new.
 settle(_, #kind{new = New, ring = Ring} = K) when 4 * New < length(Ring) -> K;
 settle(Kind, #kind{fresh = Fresh, ring = Old} = K) ->
     Ring = lists:sublist(Fresh ++ Old, ?RING),
     K#kind{fresh = [], new = 0, ring = Ring, price = price(Kind, lists:sort(Ring))}.
 
 price({slow, _}, [Least | _]) -> Least;
-%% The lower one: of two pieces, one that has waited is not charged.
+%% The lower median: of two pieces, the one that has waited is not charged.
 price(_, Sorted) -> lists:nth((1 + length(Sorted)) div 2, Sorted).
 
 -doc """
-The kind of work that a message was, with so many events after it and before: to put an event into
-words costs many times what it costs to count it.
+The kind of work that a message was. If there are more events after it than before, the text of one
+was made, which costs many times what counting does.
 """.
 -spec message(term(), non_neg_integer(), non_neg_integer()) -> event | message | {message, atom()}.
 message(_, Events, Before) when Events > Before -> event;
 message(M, _, _) when is_atom(element(1, M)) -> {message, element(1, M)};
 message(_, _, _) -> message.
 
--doc "What tells pieces of work of different sizes apart.".
+-doc "A size class: pieces of work of different sizes are different kinds.".
 -spec magnitude(non_neg_integer()) -> non_neg_integer().
 magnitude(0) -> 0;
 magnitude(N) -> 1 + magnitude(N div 4).
