@@ -16,9 +16,9 @@ application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@h
 
 `m:sderl_mon_config` has the keys of the configuration. The cookie is that of the monitoring node.
 
-Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those
-that are watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the
-answer needs a probe, `{unreachable, Id}`, and the errors of the functions of `m:sderl_mon_probe`.
+Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`); only watched ones are found.
+Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the answer needs a
+probe, `{unreachable, Id}`, and the errors of the functions of `m:sderl_mon_probe`.
 While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
 """.
 
@@ -32,16 +32,25 @@ While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are m
 
 -type error() :: {error, term()}.
 
+-doc "The keys of `t:sderl_mon_master_core:status/0`, and these.".
+-type info() :: #{
+    config := sderl_mon_config:config(),
+    hub := sderl_mon_hub:info(),
+    log := sderl_mon_log:info() | #{},
+    requests := #{sderl_mon_pool:lane() => sderl_mon_pool:load()},
+    problems := [binary()],
+    atom() => term()
+}.
+
 -doc "The configuration in force, complete.".
 -spec config() -> sderl_mon_config:config().
 config() -> sderl_mon_settings:get().
 
 -doc """
 Changes the configuration while monitoring runs; keys that are not given stay. `ok` means that the
-change is in force on this node, and on its disk if there is a `state_dir`. Keys that all monitoring
-nodes have in common are then on their way to the others: the change outlives this node once another
-one has it, whichever of them leads. Of two changes of one key the later one holds. With a
-`state_dir` the change survives restarts.
+change is in force on this node, and with a `state_dir` on its disk, where it survives restarts.
+Keys that all monitoring nodes have in common are sent to the others: the change outlives this node
+once another one has it, whichever of them leads. Of two changes of one key the later one wins.
 """.
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> sderl_mon_settings:set(Map).
@@ -57,14 +66,14 @@ status() -> sderl_mon_master:status().
 `status/0` with the configuration, the hub's bounds and losses, the nodes' log, the requests under
 way, and a sentence for each unexpected state.
 """.
--spec info() -> map().
+-spec info() -> info().
 info() ->
     Status = status(),
     {Log, Problems} = log_info(),
     Status#{config => config(), hub => sderl_mon_hub:info(), log => Log,
             requests => sderl_mon_pool:info(), problems => problems(Status) ++ Problems}.
 
-%% The rest is told also where the log does not answer.
+%% The rest is shown even if the process of the log does not answer.
 log_info() ->
     try sderl_mon_log:info() of
         #{problem := none} = Log -> {Log, []};
@@ -88,7 +97,8 @@ The cost of watching each node, as last measured: `probe_pct` (the probe's share
 node uses, in per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traffic
 with the monitoring nodes).
 """.
--spec overhead() -> #{sderl_mon_types:id() => #{atom() => number()}}.
+-spec overhead() -> #{sderl_mon_types:id() =>
+                          #{probe_pct | mon_msgs_s | mon_bytes_s => number()}}.
 overhead() ->
     case sderl_mon_hub:at(live, sderl_mon_clock:wall_ms()) of
         {ok, #{frame := #{nodes := Nodes}}} ->
@@ -150,7 +160,7 @@ of_group(Id, Question) ->
             {error, {unknown_group, Id}}
     end.
 
-%% A member that does not answer is no reason not to ask the next.
+%% Asks the next member if one does not answer.
 any(Id, [Node | Rest], Function, Args) ->
     case ask(Id, Node, Function, Args) of
         {error, {Why, _}} when Rest =/= [], (Why =:= no_probe orelse Why =:= unreachable) ->

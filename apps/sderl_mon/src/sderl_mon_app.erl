@@ -11,13 +11,10 @@ start(_Type, _Args) ->
     ok = sderl_mon_settings:forget(),
     sderl_mon_sup:start_link().
 
-%% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end
-%% by themselves.)
+%% The last monitoring node ends the probes. (If it has no time for that, they end by themselves.)
 -spec prep_stop(State) -> State when State :: term().
 prep_stop(State) ->
-    try
-        sderl_mon_master:status()
-    of
+    try sderl_mon_master:status() of
         #{heard := []} ->
             lists:foreach(fun sderl_mon_agent:release/1, sderl_mon_agent_sup:agents());
         #{} -> ok

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_sup).
 -moduledoc false.
-%% Each may die alone: agents go on without a master or a hub, and a new master finds them.
+%% Each child restarts alone: agents go on without a master or a hub, and a new master finds them.
 
 -behaviour(supervisor).
 

@@ -47,7 +47,7 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
     inject := boolean(),
     probe := auto | stock,
     interval_ms := pos_integer(),
-    history := map(),
+    history := sderl_mon_history:opts(),
     record := off | #{dir := file:name_all(), atom() => term()},
     archive := off | #{dir := file:name_all(), max_bytes => pos_integer()},
     thresholds := #{atom() => number()},
@@ -58,13 +58,13 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
     state_dir := undefined | file:name_all()
 }.
 
--doc "Where numbers are sent. Headers are texts, as a collector's token.".
+-doc "Where numbers are sent. A header may be a collector's token.".
 -type otlp() ::
     off
     | #{url := unicode:chardata(), interval_ms => pos_integer(),
         headers => [{binary(), binary()}]}.
 
--doc "Where a term stands: keys, and positions in lists from 1.".
+-doc "Where in the configuration a term is: keys, and positions in lists from 1.".
 -type path() :: [term(), ...].
 
 -type error() :: {bad_config, path(), Value :: term(),
@@ -79,11 +79,11 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 %% Defaults of the log.
 -define(LOG, #{level => notice, per_s => 50, burst => 200}).
 
--doc "How large a recording may become at least (`max_bytes`).".
+-doc "The least value of `max_bytes` of a recording.".
 -spec least_bytes() -> pos_integer().
 least_bytes() -> ?LEAST_BYTES.
 
--doc "What holds where nothing is said.".
+-doc "The defaults.".
 -spec defaults() -> config().
 defaults() ->
     #{
@@ -108,7 +108,7 @@ defaults() ->
 -spec check(term()) -> {ok, config()} | {error, error()}.
 check(Map) -> change(Map, defaults()).
 
--doc "Checks a map and puts it over a configuration that was checked before.".
+-doc "Checks a map and merges it over a configuration that was checked before.".
 -spec change(term(), config()) -> {ok, config()} | {error, error()}.
 change(Map, Config) when is_map(Map) -> each(lists:sort(maps:to_list(Map)), Config);
 change(Other, _) -> bad([config], Other, map).
@@ -186,7 +186,7 @@ value(state_dir, Value) ->
         false -> bad([state_dir], Value, directory)
     end.
 
-%% The first that is wrong of a map's options.
+%% An error for the first wrong option.
 options(Check, Key, Map) ->
     case [{K, V, Why} || K := V <- maps:iterator(Map, ordered), Why <- [Check(K, V)], Why =/= ok] of
         [] -> {ok, Map};
@@ -213,7 +213,7 @@ otlp(headers, Headers) ->
     end;
 otlp(_, _) -> otlp_key.
 
-%% Nothing that would end a header, or begin another.
+%% No characters that would end a header and begin another.
 is_header({Name, Value}) when is_binary(Name), is_binary(Value) ->
     re:run(Name, "\\A[A-Za-z0-9-]{1,64}\\z", [{capture, none}]) =:= match
         andalso re:run(Value, "\\A[\\x20-\\x7e]{0,4096}\\z", [{capture, none}]) =:= match;
@@ -255,7 +255,7 @@ is_name(_) -> false.
 bad(Path, Value, Expected) -> {error, {bad_config, Path, Value, Expected}}.
 
 -doc """
-The part that all monitoring nodes of a shadow network have in common: it is what a master goes by.
+The part that all monitoring nodes of a shadow network have in common; masters use it.
 """.
 -spec shared(config()) -> sderl_mon_message:config().
 shared(Config) ->
@@ -263,9 +263,9 @@ shared(Config) ->
               Config).
 
 -doc """
-What nodes are to tell of their log: events of `level` (notice) and more severe ones, `per_s` (50) a
-second at most, `burst` (200) of them at once after a quiet time. `Shared` may be of a monitoring
-node that does not know of it.
+The log events that nodes are to send: those of `level` (notice) and more severe ones, `per_s` (50)
+a second at most, `burst` (200) of them at once after a quiet time. `Shared` may come from an older
+monitoring node, which lacks the key.
 """.
 -spec log(Shared :: map()) ->
     off | #{level := logger:level(), per_s := pos_integer(), burst := pos_integer()}.
@@ -280,28 +280,22 @@ file(#{state_dir := undefined}) -> undefined;
 file(#{state_dir := Dir}) -> filename:join(Dir, "sderl_mon.config").
 
 -doc """
-The settings made at run time before, merged over `Config`. A configuration that keeps nothing is as
-it was.
+Merges the settings that were made at run time before over `Config`, if it has a `state_dir`.
 """.
 -spec load(config()) -> {ok, config()} | {error, error()}.
 load(Config) ->
     case file(Config) of
         undefined -> {ok, Config};
-        File -> read(File, Config)
-    end.
-
-read(File, Config) ->
-    case file:consult(File) of
-        {ok, [{sderl_mon, ?VERSION, Map}]} when is_map(Map) ->
-            change(maps:remove(state_dir, Map), Config);
-        {ok, Other} -> {error, {bad_file, File, {not_of_version, ?VERSION, Other}}};
-        {error, enoent} -> {ok, Config};
-        {error, Why} -> {error, {bad_file, File, Why}}
+        File ->
+            maybe
+                {ok, Kept} ?= kept(File),
+                change(maps:remove(state_dir, Kept), Config)
+            end
     end.
 
 -doc """
-Keeps what was set at run time, over what was kept before. The file is replaced at once: whoever
-reads it sees the old or the new one, also after a crash.
+Keeps what was set at run time, merged over what was kept before. The file is replaced at once: a
+reader finds the old or the new one, even after a crash.
 """.
 -spec store(map(), config()) -> ok | {error, error()}.
 store(Set, Config) ->
@@ -329,7 +323,7 @@ kept(File) ->
         {error, Why} -> {error, {bad_file, File, Why}}
     end.
 
-%% ---------------------------------------------------------------- words
+%% ---------------------------------------------------------------- sentences
 
 -doc "One sentence that names the term and the remedy.".
 -spec format_error(error()) -> unicode:chardata().
@@ -391,5 +385,5 @@ remedy(headers) ->
 remedy(otlp_key) ->
     "belongs to no option of that name; the options are headers, interval_ms, url";
 remedy({sentence, Sentence}) -> Sentence;
-%% The words of others.
+%% Texts of other modules.
 remedy(Expected) -> ["does not fit; write ", Expected].

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_folder_lock).
 -moduledoc """
-Says of a folder that a program of this machine writes there.
+A lock file that says which program of this machine writes in a folder.
 
-The file has the number of the program's process and when that began. So one that was left by a
-program which was killed is no obstacle, also when the number is another program's by now.
+The file has the program's process number and when that process began. So the file of a program that
+was killed is no obstacle, even if another program has the number by now.
 
-A file is made with its text, or not at all, and never written over while it may be a program's. So
-of many programs that come at the same instant one has the folder. One that finds the file of a
-program that has ended makes a second file, whose name says after whom it comes, and only one
-program can make that; then it puts its own text in the place of the first.
+A lock file appears with its text at once (a link to a finished file), and is not overwritten while
+its program may live. So of many programs that come at the same instant one gets the folder. A
+program that finds the file of an ended one makes a second file, whose name contains a hash of the
+first; only one program can make that. Then it replaces the first file by its own.
 """.
 
 -export([take/1, leave/1, holder/1]).
@@ -17,10 +17,10 @@ program can make that; then it puts its own text in the place of the first.
 
 -type lock() :: file:filename_all().
 
-%% Each time another program was faster.
+%% A try fails when another program was faster.
 -define(MOST_TRIES, 1_000).
 
--doc "Errors: a sentence that says who has it.".
+-doc "Takes the lock. Errors: a sentence that says which process has it.".
 -spec take(file:filename_all()) -> {ok, lock()} | {error, unicode:chardata()}.
 take(Given) ->
     Lock = unicode:characters_to_binary(Given),
@@ -47,7 +47,7 @@ claim(Lock, Fresh, Own, Tries) ->
     case last(Lock, Own) of
         {held, Own, Lock, _} -> {ok, Lock};
         {held, Own, Path, Before} ->
-            %% Nobody else can be the last: whoever comes finds this program behind all of them.
+            %% No other program can be last: each finds this program at the end of the chain.
             case file:rename(Fresh, Lock) of
                 ok ->
                     lists:foreach(fun file:delete/1, lists:delete(Lock, Before)),
@@ -68,7 +68,7 @@ claim(Lock, Fresh, Own, Tries) ->
         {error, Reason} -> failed(Lock, Reason)
     end.
 
-%% Another program may have put its text in the first place meanwhile: then no way leads here.
+%% Another program may have replaced the first file meanwhile: then this file is in no chain.
 claimed(Path, Lock, Fresh, Own, Tries) ->
     _ = case last(Lock, Own) of
         {held, Own, _, _} -> ok;
@@ -76,7 +76,7 @@ claimed(Path, Lock, Fresh, Own, Tries) ->
     end,
     claim(Lock, Fresh, Own, Tries).
 
-%% A file system without links: two programs at the same instant are not kept apart there.
+%% On a file system without links two programs at the same instant may both get the lock.
 write(Lock, Own) ->
     case file:write_file(Lock, Own) of
         ok -> {ok, Lock};
@@ -90,7 +90,7 @@ held(Lock, Other) ->
 
 failed(Lock, Reason) -> {error, [Lock, ": ", file:format_error(Reason)]}.
 
--doc "The process of another program that has it, if one has.".
+-doc "The process of another program that has the lock, if there is one.".
 -spec holder(file:filename_all()) -> none | {ok, Pid :: binary()}.
 holder(Given) ->
     Own = own(),
@@ -99,7 +99,7 @@ holder(Given) ->
         _ -> none
     end.
 
--doc "It may be another's again.".
+-doc "Gives the lock back.".
 -spec leave(lock()) -> ok.
 leave(Lock) ->
     Own = own(),
@@ -140,7 +140,7 @@ is_alive(Text) ->
 
 words(Text) -> [Word || Word <- re:split(Text, "[ \n]+"), Word =/= <<>>].
 
-%% Where the system does not tell, a lock that was left is one that anybody may take.
+%% On a system without /proc any lock counts as left behind, and may be taken.
 began(Pid) ->
     IsNumber = re:run(Pid, "\\A[0-9]{1,10}\\z", [{capture, none}]) =:= match,
     case IsNumber andalso file:read_file(<<"/proc/", Pid/binary, "/stat">>) of

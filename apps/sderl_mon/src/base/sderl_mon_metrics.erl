@@ -11,8 +11,8 @@ application that the configuration in force names (`m:sderl_mon_app_metrics`).
 -import(sderl_mon_text, [text/2]).
 
 -doc """
-`key` is what the metric is in a node's numbers: an atom, or the name of a metric or of a series of
-the application's own. A `rate` is per second. `for` are tags by which views choose.
+`key` is the metric's key in a node's numbers: an atom, or the name of a metric or of a series of
+the application's own. `for` are tags by which views choose.
 """.
 -type metric() :: #{
     name := binary(),
@@ -24,7 +24,7 @@ the application's own. A `rate` is per second. `for` are tags by which views cho
     kind := number | counter | sum | last | gauge
 }.
 
--doc "All of them, those of the monitoring first.".
+-doc "All metrics, those of the monitoring first.".
 -spec all() -> [metric(), ...].
 all() ->
     [number(Metric) || Metric <- sderl_mon_catalogue:of_nodes()] ++
@@ -62,7 +62,7 @@ read(File) ->
         {error, Why} -> {error, text("~ts: ~ts", [File, file:format_error(Why)])}
     end.
 
--doc "The metric of a name, or the one of which that is a series.".
+-doc "The metric of a name; of the name of a series, that series.".
 -spec find(binary()) -> {ok, metric()} | error.
 find(Name) ->
     case sderl_mon_catalogue:find(Name) of
@@ -77,8 +77,8 @@ find(Name) ->
     end.
 
 -doc """
-Whether a metric counts what happens at the application, so that a node which does not tell it has
-counted nothing yet. The monitoring's own rates are not known where a node does not tell them.
+Whether a metric counts events of the application, so that a node which lacks it has counted nothing
+yet. The monitoring's own rates are unknown where a node lacks them.
 """.
 -spec is_rate(atom() | sderl_mon_app_metrics:series()) -> boolean().
 is_rate(Key) when is_atom(Key) -> false;
@@ -88,7 +88,7 @@ is_rate(Key) ->
         error -> false
     end.
 
-%% Its tags are those of the metric, in that order.
+%% A series has exactly the tags of its metric, in that order.
 series(Name, #{tags := Tags} = Metric) ->
     {_, Given} = sderl_mon_app_metrics:split(Name),
     case sderl_mon_app_metrics:is_series(Name)

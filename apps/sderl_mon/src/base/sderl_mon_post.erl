@@ -3,9 +3,9 @@
 -moduledoc """
 One POST over HTTP/1.1, with or without TLS.
 
-Only the status of the answer is read, and the connection is closed then. All of it, from the
-look-up of the name to the close, has one time limit: a receiver that sends without end, reads
-nothing, or does nothing, costs no more than that.
+Only the status of the answer is read; then the connection is closed. One time limit covers all of
+it, from the look-up of the host's name to the close, also for a receiver that sends without end,
+reads nothing, or does nothing.
 """.
 
 -export([post/4, uri/1]).
@@ -13,12 +13,12 @@ nothing, or does nothing, costs no more than that.
 -import(sderl_mon_text, [text/2]).
 
 -doc """
-Posts a body with headers, in at most so many milliseconds; gives the status. Errors are sentences.
+Posts a body with headers, in at most `Ms` milliseconds; returns the status. Errors are sentences.
 """.
 -spec post(uri_string:uri_map(), [{binary(), iodata()}], iodata(), pos_integer()) ->
     {ok, 100..999} | {error, binary()}.
 post(Uri, Headers, Body, Ms) ->
-    %% Some of the steps, as a close with much unsent, have limits of their own that are longer.
+    %% Some steps, such as closing with much data unsent, have longer limits of their own.
     Reply = alias([reply]),
     Pid = spawn_link(fun() -> Reply ! {Reply, try_post(Uri, Headers, Body, Ms)} end),
     receive
@@ -34,7 +34,7 @@ post(Uri, Headers, Body, Ms) ->
         ended(Pid, Late)
     end.
 
-%% It has nothing more to do, or no more time for it.
+%% The process has nothing more to do, or no time left.
 ended(Pid, Answer) ->
     true = unlink(Pid),
     true = exit(Pid, kill),
@@ -60,7 +60,7 @@ try_post(#{scheme := Scheme, host := Host} = Uri, Headers, Body, Ms) ->
 
 left(Until) -> max(1, Until - sderl_mon_clock:now_ms()).
 
-%% The brackets of an IPv6 address are of the URL alone.
+%% The brackets around an IPv6 address belong to the URL.
 address(Host) ->
     Name = unicode:characters_to_list(string:trim(Host, both, "[]")),
     case inet:parse_strict_address(Name) of
@@ -125,7 +125,7 @@ reason({options, _} = Why) -> io_lib:format("~0tP", [Why, 12]);
 reason(Why) when is_atom(Why) -> inet:format_error(Why);
 reason(Why) -> io_lib:format("~0tP", [Why, 12]).
 
--doc "The parts of a URL to which may be posted.".
+-doc "The parts of an HTTP or HTTPS URL.".
 -spec uri(unicode:chardata()) -> {ok, uri_string:uri_map()} | error.
 uri(Text) ->
     try uri_string:parse(unicode:characters_to_binary(Text)) of

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_replace).
 -moduledoc """
-Replaces a file at once: whoever reads it sees the old or the new one, also after a crash.
+Replaces a file at once: a reader finds the old or the new one, even after a crash.
 """.
 
 -export([write/2]).
 
--doc "Writes a file, and the folders above it where they lack. What had no room is taken away.".
+-doc "Writes a file, and makes missing folders above it. After an error nothing new is left.".
 -spec write(file:filename_all(), iodata()) -> ok | {error, file:posix() | badarg | terminated}.
 write(File, Data) ->
     New = [File, ".new"],

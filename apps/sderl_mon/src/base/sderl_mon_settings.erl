@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_settings).
 -moduledoc false.
-%% Holds the configuration in force and what was set of it (m:sderl_mon_shared), and tells the
-%% processes of this node that go by it.
+%% Holds the configuration in force and the stamps of its settings (m:sderl_mon_shared), and sends
+%% changes to the processes of this node that use it.
 %%
-%% The configuration in force outlives the process: a restarted one goes on with it. It ends with
-%% the application (`forget/0`).
+%% The configuration in force outlives the process: a restarted one goes on with it. It is erased
+%% with the end of the application (`forget/0`).
 
 -behaviour(gen_server).
 
@@ -28,7 +28,7 @@ The configuration in force; where the application is not running, the one with w
 -spec get() -> sderl_mon_config:config().
 get() -> element(1, in_force()).
 
--doc "The part that all monitoring nodes have in common, with what was set where.".
+-doc "The part that all monitoring nodes have in common, with its stamps.".
 -spec shared() -> sderl_mon_message:shared().
 shared() -> shared(in_force()).
 
@@ -45,18 +45,18 @@ in_force() ->
 
 shared({Config, Stamps}) -> (sderl_mon_shared:new(Config))#{stamps := Stamps}.
 
--doc "Changes it, on this node, and keeps it; the master tells the others.".
+-doc "Changes the configuration on this node, and keeps it; the master tells the others.".
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> gen_server:call(?MODULE, {set, Map}).
 
 -doc """
-Takes over what holds elsewhere, but for options that were set here later: it is kept here, too, and
-in force also where it cannot be.
+Takes over the settings of another node, except for options that were set here later. They are kept
+here, too; if they cannot be kept, they are in force all the same.
 """.
 -spec adopt(sderl_mon_message:shared()) -> ok.
 adopt(Shared) -> gen_server:cast(?MODULE, {adopt, Shared}).
 
--doc "Nothing is in force: who starts next begins with what is configured.".
+-doc "Erases the configuration in force: the next start begins with what is configured.".
 -spec forget() -> ok.
 forget() ->
     _ = persistent_term:erase(?KEY),
@@ -118,7 +118,7 @@ adopt(Theirs, Told) ->
     case sderl_mon_config:change(Known, Now) of
         {ok, Now} when Stamps =:= Before -> ok;
         {ok, Config} -> adopted(Known, Config, Stamps, Told);
-        %% It was checked where it was set: by another version.
+        %% The other node checked it, but has another version.
         {error, Why} -> log_not_kept(Why)
     end.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_app_metrics).
 -moduledoc """
-The metrics of the monitored application itself: what an operator writes, checked, and the names of
-their series. Pure.
+The metrics of the monitored application itself: checks what an operator writes, and makes and reads
+the names of their series. Pure.
 
 A metric is a `telemetry` event, or a place in a `counters` or `atomics` array that a persistent
 term holds:
@@ -36,9 +36,9 @@ A series is named `orders`, or with tags `orders{status="ok"}`.
 -export([unit/1, id/2, name/1, split/1, is_series/1, of_metric/2, value/3]).
 -export([limits/0]).
 
--export_type([metric/0, series/0, total/0, error/0]).
+-export_type([metric/0, wanted/0, series/0, total/0, error/0]).
 
--doc "A metric that was checked. It is a metric that can be checked, too.".
+-doc "A metric that was checked; `check/1` accepts it again.".
 -type metric() :: #{
     name := binary(),
     kind := counter | sum | last | gauge,
@@ -53,13 +53,24 @@ A series is named `orders`, or with tags `orders{status="ok"}`.
     for := [binary()]
 }.
 
+-doc "The part of a metric that a probe needs.".
+-type wanted() :: #{
+    name := binary(),
+    kind := counter | sum | last | gauge,
+    event => [atom(), ...],
+    measurement => atom(),
+    counter => {Key :: term(), Index :: pos_integer()},
+    tags := [atom()],
+    most_tags := pos_integer()
+}.
+
 -doc "How values of several nodes, or several series, are put together.".
 -type total() :: sum | mean | max.
 
 -doc "The name of a series: that of the metric, with the values of its tags if it has any.".
 -type series() :: binary().
 
--doc "Where something is wrong, the term, and what belongs there.".
+-doc "Where a wrong term is, the term, and what belongs there.".
 -type error() :: {Path :: [term()], Value :: term(), Expected :: unicode:chardata()}.
 
 -define(MOST, 50).
@@ -69,11 +80,11 @@ A series is named `orders`, or with tags `orders{status="ok"}`.
 -define(KEYS, [name, kind, event, measurement, counter, tags, most_tags, unit, about, total,
                for]).
 
--doc "The most metrics, and the most series of all of them on one node.".
+-doc "The most metrics, and the most series that they may have together on one node.".
 -spec limits() -> #{metrics := pos_integer(), series := pos_integer()}.
 limits() -> #{metrics => ?MOST, series => ?MOST_SERIES}.
 
--doc "The metrics of a list, completed with what holds where nothing is said.".
+-doc "The metrics of a list, completed with defaults.".
 -spec check(term()) -> {ok, [metric()]} | {error, error()}.
 check(List) ->
     maybe
@@ -267,18 +278,18 @@ missing(Key, Remedy) -> {error, {[Key], missing, ["is not there; ", Remedy]}}.
 
 bad(Path, Value, Why) -> {error, {Path, Value, Why}}.
 
--doc "One sentence.".
+-doc "The error as one sentence.".
 -spec format_error(error()) -> unicode:chardata().
 format_error({Path, Value, Why}) ->
     io_lib:format("metrics~ts: ~0tP ~ts", [[io_lib:format(".~0tp", [Step]) || Step <- Path], Value,
                                            20, Why]).
 
--doc "The part of metrics that a probe needs.".
--spec wanted([metric()]) -> [map()].
+-doc "The parts of metrics that a probe needs.".
+-spec wanted([metric()]) -> [wanted()].
 wanted(Metrics) ->
     [maps:with([name, kind, event, measurement, counter, tags, most_tags], M) || M <- Metrics].
 
--doc "The unit in which it is shown: those of kinds `counter` and `sum` are per second.".
+-doc "The unit in which a metric is shown: per second for the kinds `counter` and `sum`.".
 -spec unit(metric()) -> binary().
 unit(#{kind := Kind, unit := ~""}) when Kind =:= counter; Kind =:= sum -> ~"1/s";
 unit(#{kind := Kind, unit := Unit}) when Kind =:= counter; Kind =:= sum -> <<Unit/binary, "/s">>;
@@ -324,7 +335,7 @@ is_series(<<First, Rest/binary>>) when First >= $a, First =< $z, byte_size(Rest)
 is_series(_) ->
     false.
 
-%% By hand: a hub asks this of each series of each node each second.
+%% Written by hand: a hub checks each series of each node each second.
 in_name(<<C, Rest/binary>>) when C >= $a, C =< $z; C >= $0, C =< $9; C =:= $_ -> in_name(Rest);
 in_name(<<>>) -> true;
 in_name(<<${, Rest/binary>>) -> in_tag(Rest);
@@ -340,7 +351,7 @@ in_value(<<C, Rest/binary>>) when C >= $\s, C =/= $", C =/= $\\, C =/= ${, C =/=
     in_value(Rest);
 in_value(_) -> false.
 
--doc "Whether a series is that one, or one of the metric of that name.".
+-doc "Whether a series has that name, or is one of the metric of that name.".
 -spec of_metric(series(), Name :: series()) -> boolean().
 of_metric(Name, Name) -> true;
 of_metric(Series, Name) ->

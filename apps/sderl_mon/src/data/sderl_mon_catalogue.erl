@@ -6,13 +6,13 @@ All numbers that the monitoring has itself, with their units: those of nodes, an
 pages and the lines HELP and TYPE come.
 """.
 
--export([of_nodes/0, find/1, unit/1, total/1, families/0]).
+-export([of_nodes/0, find/1, unit/1, families/0]).
 -export_type([metric/0, family/0]).
 
 -doc """
 A number of a node: how it is shown to people, how those of several nodes are put together, and
 under which name Prometheus gets it, divided by `scale`. `for` are tags by which views choose, as
-those of alarms: `dev` is for who writes the application, `op` for who runs it.
+those of alarms: `dev` for those who write the application, `op` for those who run it.
 """.
 -type metric() :: #{
     name := atom(),
@@ -42,7 +42,7 @@ metric({Name, Unit, Total, Prometheus, About}) ->
           Short -> {<<"sderl_node_", Short/binary>>, 1}
       end}.
 
-%% `dev`: what the application does; `op`: what its machine and the network have to do; or both.
+%% `dev`: what the application does; `op`: what its machine and the network do; or both.
 for(Name) ->
     case {lists:member(Name, for_dev()), lists:member(Name, for_op())} of
         {true, _} -> [~"dev"];
@@ -104,7 +104,7 @@ traffic() ->
          ~"Registrations that failed"}
     ].
 
-%% Of a machine: nodes of one machine tell the same, and are not added up.
+%% Numbers of a machine: its nodes have the same ones, so they are not added up.
 host() ->
     [
         {host_cpu, ~"share", mean, ~"host_cpu_ratio",
@@ -125,7 +125,6 @@ find(Name) ->
     try binary_to_existing_atom(Name) of
         Known -> find(Known)
     catch
-        %% None of that name, or none that could be one.
         error:_ -> error
     end.
 
@@ -137,12 +136,6 @@ unit(Name) ->
         error -> ~""
     end.
 
--doc "How those of several nodes are put together.".
--spec total(atom()) -> sderl_mon_app_metrics:total().
-total(Name) ->
-    {ok, #{total := Total}} = find(Name),
-    Total.
-
 -doc "What Prometheus is offered, without the application's own metrics. All are gauges.".
 -spec families() -> [family(), ...].
 families() ->
@@ -151,7 +144,7 @@ families() ->
         [#{name => Name, labels => Labels, unit => base_unit(Name), about => About}
          || {Name, Labels, About} <- others()].
 
-%% Prometheus' own word for it, with which the name ends.
+%% The unit as Prometheus writes it; the name ends with it.
 base_unit(Name) ->
     case lists:last(binary:split(Name, ~"_", [global])) of
         Unit when Unit =:= ~"bytes"; Unit =:= ~"seconds"; Unit =:= ~"ratio" -> Unit;

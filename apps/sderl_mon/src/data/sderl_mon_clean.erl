@@ -4,9 +4,9 @@
 Checks data from other nodes: an agent of another version, or one whose update was cut, must not
 bring down a hub. Pure.
 
-Of a map of many entries the wrong ones are left out and counted, and of a node's or a group's
-numbers the wrong ones alone; a term that is no update at all is an error. These are bounded here:
-texts, the size of an event's details, the entries of a detail.
+Wrong entries of a map are left out and counted; of a node's or a group's numbers only the wrong
+numbers. A term that is no update at all is an error. Texts, details of events and details of nodes
+are bounded.
 """.
 
 -export([update/1, topology/1, packed_topology/1, remembered/1]).
@@ -20,7 +20,7 @@ texts, the size of an event's details, the entries of a detail.
 %% Ten times the longest interval that can be set.
 -define(SPAN_MS, 600_000).
 
--doc "The usable part of an update, and how many entries were not.".
+-doc "The usable part of an update, and how many entries were left out.".
 -spec update(term()) ->
     {ok, sderl_mon_types:update(), Bad :: non_neg_integer()} | {error, not_an_update}.
 update(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) when
@@ -131,8 +131,8 @@ is_event(_Other) ->
     false.
 
 -doc """
-The numbered events in a list of another hub or a recording. (A kind for which this VM has no atom
-is text.)
+The numbered events in a list from another hub or a recording. (A kind for which this VM has no atom
+is a text.)
 """.
 -spec remembered(term()) -> [sderl_mon_types:event()].
 remembered(Events) when length(Events) >= 0 ->
@@ -158,7 +158,7 @@ details(#{details := Details}, Event) when is_map(Details) ->
 details(_None, Event) ->
     Event.
 
--doc "The topology out of a file; `none` where it is damaged or another thing.".
+-doc "The topology that was packed; `none` if the bytes are damaged or hold something else.".
 -spec packed_topology(binary()) -> {ok, sderl_mon_types:topology()} | none.
 packed_topology(Packed) ->
     maybe

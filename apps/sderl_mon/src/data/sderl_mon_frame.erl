@@ -10,27 +10,38 @@ Two ways to put numbers together, not to be confused:
   sender saw it.
 - **One after the other** (`add/2`, `merge/1`): rates are means weighted by span, so that rate times
   span, the total, is kept; queues (`sderl_mon_types:peak/1`) keep their highest value; losses are
-  summed. A link that a frame does not have was silent, and counts as 0; a node that a frame does
-  not have was not seen, and its means are over the time in which it was. A metric that a node has
-  not told was not known; a rate (`t:is_rate/0`) was 0.
+  summed. A link that a frame lacks was silent, and counts as 0. A node that a frame lacks was not
+  seen, and its means are over the time in which it was seen. A metric that a node lacks was
+  unknown, except that a rate (`t:is_rate/0`) was 0.
 
-An `t:acc/0` holds totals, not means: adding is associative, and the order of the frames only
-decides which `t` and `epoch` come out, the greatest.
+An `t:acc/0` holds totals, not means, so adding is associative. The result has the greatest `t` and
+`epoch` of all frames.
 """.
 
 -export([combine/2, cap/2]).
 -export([new/0, add/2, join/2, is_empty/1, span/1, frame/1, frame/2, merge/1]).
 
--export_type([acc/0, caps/0, is_rate/0]).
+-export_type([acc/0, caps/0, is_rate/0, numbers/0]).
+
+-doc "The numbers of an update (`t:sderl_mon_types:update/0`), as far as it has them.".
+-type numbers() :: #{
+    nodes => #{sderl_mon_types:id() => sderl_mon_types:node_sample()},
+    links => #{sderl_mon_types:link() => sderl_mon_types:flow()},
+    kinds => #{atom() => sderl_mon_types:flow()},
+    groups => #{sderl_mon_types:id() => sderl_mon_types:group_sample()},
+    routed => #{sderl_mon_types:edge() => number()},
+    lost => #{atom() => integer()},
+    agent | t | span_ms | seq | epoch => term()
+}.
 
 -doc "Most entries of a frame. Entries beyond the limit are left out and counted in `lost`.".
 -type caps() ::
     #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(),
       kinds := pos_integer(), series => pos_integer(), values => pos_integer()}.
 
-%% Of a node or a group: its metrics, for how long they were told, of all or of each, and the sum of
-%% each, or its highest value, in their order. Frame after frame has the same metrics, so that two
-%% are joined by going along two lists.
+%% Of a node or a group: its metrics; the time for which they were known, one for all or one for
+%% each; and the sum of each, or its highest value. All are in the order of the metrics. Frames
+%% mostly have the same metrics, so that two sums are joined by walking two lists.
 -type sums() :: {[metric()], weight(), [Sum :: number()]}.
 -type metric() :: atom() | binary().
 -type weight() :: number() | [number()].
@@ -39,8 +50,8 @@ decides which `t` and `epoch` come out, the greatest.
 -define(MOST_ROUTED, 5_000).
 
 -doc """
-Which metrics of nodes count something: a node that does not tell them has counted nothing. Others
-are not known where they are not told.
+Which metrics of nodes count something: for a node that lacks such a metric it was 0. Other metrics
+that a node lacks are unknown.
 """.
 -type is_rate() :: fun((metric()) -> boolean()).
 
@@ -59,11 +70,11 @@ are not known where they are not told.
 
 -doc """
 One interval's frame of the updates in it. `Base` has `seq`, `t`, `span_ms`, `epoch` and what the
-hub itself lost. An update is any map with some of `nodes`, `links`, `kinds`, `groups` and `lost`.
+hub itself lost.
 """.
--spec combine([map()], Base) -> sderl_mon_types:frame() when
+-spec combine([numbers()], Base) -> sderl_mon_types:frame() when
     Base :: #{seq := non_neg_integer(), t := integer(), span_ms := pos_integer(),
-              epoch := integer(), lost := map()}.
+              epoch := integer(), lost := #{atom() => non_neg_integer()}}.
 combine(Updates, #{lost := Lost} = Base) ->
     Nodes = lists:foldl(fun(U, Acc) -> maps:merge(Acc, part(nodes, U)) end, #{}, Updates),
     {Seen, Heard} = lists:foldl(fun sides/2, {#{}, #{}}, Updates),
@@ -95,7 +106,7 @@ total(Key, Plus, Updates) ->
 
 plus(_Key, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
 
-%% Two agents that watch members of one group: rates add up, the names are the same names.
+%% Two agents watch members of one group: rates add up, but both count the same names.
 group_plus(_Group, Sample1, Sample2) ->
     maps:merge_with(
         fun
@@ -110,7 +121,8 @@ group_plus(_Group, Sample1, Sample2) ->
 sum(A, B) -> maps:merge_with(fun add_up/3, A, B).
 
 -doc """
-Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name.
+Cuts a frame to `Caps`: the links with most bytes stay, and the first nodes, groups and kinds by
+name.
 Entries that were cut are counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut`
 and `routed_cut`. Of the application's own metrics the first `series` by name stay, over all nodes,
 as long as the nodes have at most `values` numbers of them together; the others are counted once for
@@ -177,7 +189,7 @@ cut(Key, LostKey, Kept, #{lost := Lost} = Frame) ->
         N -> Frame#{Key := Kept, lost := sum(#{LostKey => N}, Lost)}
     end.
 
--doc "Nothing yet.".
+-doc "An empty sum.".
 -spec new() -> acc().
 new() ->
     #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{},
@@ -194,7 +206,7 @@ span(#{span := Span}) -> Span.
 -doc "Adds a frame.".
 -spec add(sderl_mon_types:frame(), acc()) -> acc().
 add(#{span_ms := Span} = Frame, Acc) ->
-    %% A hub does this several times a second, with ten thousand numbers: no sums are made first.
+    %% A hub does this several times a second, with ten thousand numbers: no intermediate sums.
     #{seq := Seq1, t := T1, epoch := Epoch1, nodes := Nodes1, links := Links1, kinds := Kinds1,
       groups := Groups1, lost := Lost1} = Frame,
     #{seq := Seq, t := T, epoch := Epoch, span := Before, nodes := Nodes, links := Links,
@@ -323,7 +335,7 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc, IsRate)
         lost => Lost
     }).
 
-%% As long as a node was seen something of it was told all the time.
+%% The metric that was known longest was known for all the time in which the node was seen.
 means({Metrics, Weight, Sums}, IsRate) ->
     Weights = spread(Weight, Metrics),
     Seen = lists:max([0 | Weights]),
@@ -339,7 +351,7 @@ mean(Metric, Weight, Sum, Seen, IsRate) ->
         false -> Sum / case IsRate(Metric) of true -> Seen; false -> Weight end
     end.
 
--doc "One frame of several, in any order; none of none.".
+-doc "Merges frames, in any order; `none` for no frames.".
 -spec merge([sderl_mon_types:frame()]) -> {ok, sderl_mon_types:frame()} | none.
 merge([]) -> none;
 merge([Frame]) -> {ok, Frame};

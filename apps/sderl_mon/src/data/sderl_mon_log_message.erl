@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_message).
 -moduledoc """
-The log on its way: batches from a probe to its agent, what the agent makes of them for the stores
-of all monitoring nodes, and the check of both. Pure.
+The messages of the log: batches from a probe to its agent, what the agent makes of them for the
+stores of all monitoring nodes, and the check of both. Pure.
 """.
 
 -export([check_batch/1, relay/4, check_relayed/1, events/2, levels/0, severity/1]).
--export_type([event/0, batch/0, relayed/0, lost/0, level/0, reason/0]).
+-export_type([event/0, new_event/0, batch/0, relayed/0, lost/0, level/0, reason/0, missing/0]).
 
 -import(sderl_mon_text, [text/2]).
 
@@ -14,9 +14,9 @@ of all monitoring nodes, and the check of both. Pure.
 -type level() :: logger:level().
 
 -doc """
-An event as a store keeps it. `t` is by the clock of the monitoring node whose agent had it, in Unix
-milliseconds, `node_t` by that of the node. `groups` are those that the node was in. Where events
-were left out, an event says so, and `lost` is how many they were.
+An event as a store keeps it. `t` is by the clock of the monitoring node whose agent received it, in
+Unix milliseconds, `node_t` by that of the node. `groups` are those that the node was in. Where
+events were left out, an event says so, and `lost` is how many they were.
 """.
 -type event() :: #{
     id := pos_integer(),
@@ -30,6 +30,16 @@ were left out, an event says so, and `lost` is how many they were.
     text := binary(),
     lost := non_neg_integer()
 }.
+
+-doc "An event that has no number (`id`) yet.".
+-type new_event() :: #{
+    t := sderl_mon_types:t(), node_t := sderl_mon_types:t(), level := level(),
+    node := sderl_mon_types:id(), groups := [sderl_mon_types:id()], mfa := binary(),
+    pid := binary(), text := binary(), lost := non_neg_integer()
+}.
+
+-doc "Events that a store lacks, by reason and level; `relay`: lost between monitoring nodes.".
+-type missing() :: #{{reason() | relay, level() | unknown} => pos_integer()}.
 
 -doc "Why events were left out on their node.".
 -type reason() :: rate | queue.
@@ -51,7 +61,7 @@ has sent before; times are in microseconds.
 }.
 
 -doc """
-The same from an agent, which had it at `t`: with ids in place of names, and times in milliseconds.
+The batch from an agent, which received it at `t`: ids in place of names, times in milliseconds.
 """.
 -type relayed() :: #{
     t := sderl_mon_types:t(),
@@ -70,7 +80,7 @@ The same from an agent, which had it at `t`: with ids in place of names, and tim
 -define(TEXT, 4000).
 -define(MFA, 300).
 -define(PID, 300).
-%% Longer than an event may wait on its node: a clock that was set makes other ages.
+%% Longer than an event may wait on its node; a greater age comes from a clock that was set.
 -define(OLDEST_MS, 60_000).
 
 -doc "The most severe first.".
@@ -101,7 +111,7 @@ is_common(#{run := Run, seq := Seq, before := Before, events := Events, lost := 
     is_short(Events, ?EVENTS) andalso is_lost(Lost) andalso lists:all(fun is_event/1, Events);
 is_common(_) -> false.
 
-%% The length of an improper list is none.
+%% The guard fails for an improper list.
 is_short(List, Most) when length(List) =< Most -> true;
 is_short(_, _) -> false.
 
@@ -155,7 +165,7 @@ check_relayed(#{t := T, node := Node, groups := Groups, events := Events} = Rela
     end;
 check_relayed(_) -> {error, not_a_batch}.
 
-%% Times that no calendar has would be in no range.
+%% Times are clamped to what calendars can show, and searches find.
 clean({Level, T, NodeT, Mfa, Pid, Text}) ->
     {Level, time(T), time(NodeT), sderl_mon_text:cut(Mfa, ?MFA), sderl_mon_text:cut(Pid, ?PID),
      sderl_mon_text:cut(Text, ?TEXT)}.
@@ -163,10 +173,10 @@ clean({Level, T, NodeT, Mfa, Pid, Text}) ->
 time(T) -> max(0, min(T, 1 bsl 53)).
 
 -doc """
-The events of a batch as a store keeps them, but for their numbers, and what was left out before
-them, if anything was.
+The events of a batch as a store keeps them, but without numbers. If events were left out before
+them, the first one says so.
 """.
--spec events(relayed(), #{{atom(), level() | unknown} => pos_integer()}) -> [map()].
+-spec events(relayed(), missing()) -> [new_event()].
 events(#{t := Now, node := Node, groups := Groups, events := Events}, Lost) ->
     Base = #{node => Node, groups => Groups, lost => 0},
     Told = [Base#{t => T, node_t => NodeT, level => Level, mfa => Mfa, pid => Pid, text => Text}
@@ -180,7 +190,7 @@ events(#{t := Now, node := Node, groups := Groups, events := Events}, Lost) ->
                    text => left_out(Lost), lost => min(sum(Lost), 1 bsl 32 - 1)} | Told]
     end.
 
-%% Of events of unknown levels one may be an error.
+%% An event of unknown level may be an error.
 worst(Lost) ->
     Severity = lists:min([case Level of unknown -> severity(error); _ -> severity(Level) end
                           || {_, Level} := _ <- Lost]),

@@ -21,7 +21,7 @@ Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, 
 -doc "On which monitoring node the agent of each scope runs.".
 -type placement() :: #{scope() => node()}.
 
--doc "Which plan: who made it and how many were before. `{undefined, 0}` is none.".
+-doc "A plan's maker, and how many plans came before it. `{undefined, 0}` is no plan.".
 -type version() :: {node() | undefined, non_neg_integer()}.
 
 -doc "`unreachable`: there is a link, and the node does not answer.".
@@ -47,8 +47,8 @@ The part of the configuration that all monitoring nodes have in common
 -type stamps() :: #{Key :: atom() => {sderl_mon_types:t(), node()}}.
 
 -doc """
-What is set and where (`m:sderl_mon_shared`). It goes from where it was set to all masters at once
-(`config`), to whomever a beat shows not to have it, and with each plan.
+The settings, and where each was made (`m:sderl_mon_shared`). They are sent to all masters at once
+(`config`), to a master whose beat shows that it lacks one, and with each plan.
 """.
 -type shared() :: #{config := config(), stamps := stamps()}.
 
@@ -109,9 +109,8 @@ is whole each time, and each master runs its part of it.
 }.
 
 -doc """
-From a master to an agent of its node. `nodes` is who is to be watched, `monitors` are all
-monitoring nodes, `hubs` those that live. They hold until the next; those of a lower term are
-ignored.
+From a master to an agent of its node: watch `nodes`. `monitors` are all monitoring nodes, `hubs`
+those that live. Orders stay in force until the next; those of a lower term are ignored.
 """.
 -type orders() :: #{
     scope := scope(),
@@ -128,8 +127,8 @@ ignored.
 -doc """
 From a hub to each subscriber of its node. `frame`, `topology`, `events` and `findings` come when
 there are new ones, `detail` of the nodes that the subscriber watches. A slow subscriber misses
-some, and learns how many frames (`missed`) and events (`events_missed`). After `anew` nothing of
-before holds.
+some, and learns how many frames (`missed`) and events (`events_missed`). `anew`: what was sent
+before no longer holds.
 """.
 -type news() ::
     {sderl_mon, frame, sderl_mon_types:frame()}
@@ -140,12 +139,12 @@ before holds.
     | {sderl_mon, missed | events_missed, non_neg_integer()}
     | {sderl_mon, anew, Life :: integer()}.
 
--doc "A part of what a hub remembers: frames of a step of the history, 0 for those as they came.".
+-doc "A part of a hub's memory; of frames, one step of the history (0: frames as they came).".
 -type past_part() :: {frames, Step :: non_neg_integer()} | topologies | findings | events.
 
 -doc """
-From a monitoring node that has just begun to another: a part of the past, from behind a time (of
-events an id).
+From a monitoring node that has just begun to another: asks for the entries of a part after a time
+(for events: after an id).
 """.
 -type past_ask() ::
     #{from := node(), ref := reference(), part := past_part(), 'after' := integer()}.
@@ -167,7 +166,7 @@ The kinds of messages between masters, and of an agent to masters, with the type
 """.
 -type kind() :: beat | hello | state | assign | config | report.
 
--doc "Whether a message to a master is one.".
+-doc "Checks a message to a master.".
 -spec check(Kind :: term(), Payload :: term()) -> ok | {error, not_a_message}.
 check(Kind, Payload) ->
     case payload(Kind) of
@@ -175,11 +174,11 @@ check(Kind, Payload) ->
         Shape -> checked(Shape, Payload)
     end.
 
--doc "Whether a term is orders.".
+-doc "Checks orders.".
 -spec check_orders(term()) -> ok | {error, not_a_message}.
 check_orders(Term) -> checked(orders(), Term).
 
--doc "Whether a message is one of those by which a monitoring node gets the past of another.".
+-doc "Checks a message by which a monitoring node gets the past of another.".
 -spec check_past(term()) ->
     {ok, {ask, past_ask()} | {answer, past_answer()}} | {error, not_a_message}.
 check_past({Kind, Term} = Message) when Kind =:= ask; Kind =:= answer ->
@@ -208,8 +207,8 @@ past(answer) ->
     }).
 
 -doc """
-Whether a message is one of a hub to its subscribers. (What is in details and findings is for
-people to read.)
+Checks a message of a hub to its subscribers. (Details and findings are not checked within: people
+read them.)
 """.
 -spec check_news(term()) -> {ok, news()} | {error, not_a_message}.
 check_news({sderl_mon, topology, Topology} = News) ->
@@ -323,7 +322,7 @@ node_report() ->
         peers => node_list()
     }.
 
-%% A newer version may have more keys; one that is older does not have the last ones.
+%% A newer version may have more keys; an older one lacks the optional ones.
 config() ->
     {fields, #{
         seeds => node_list(),

@@ -3,10 +3,9 @@
 -moduledoc """
 Plain data as bytes, small and safe to read back. Pure.
 
-The history in memory and the recordings consist of these. The format is our own and not the
-external term format, because what is read may be a damaged file, or one that somebody else wrote:
-nothing in it can make an atom, a function or a term larger than some multiple of its size, and
-whatever is wrong with it is one error.
+The history in memory and the recordings consist of them. The format is not the external term
+format, because a file may be damaged or written by somebody else: nothing in it can make an atom, a
+function or a term larger than some multiple of its size, and all damage is one error.
 
 `pack/1` takes numbers, binaries, atoms, lists, tuples and maps; anything else (a pid, a function)
 becomes its text. An atom that the reader's VM does not have comes back as a binary.
@@ -29,22 +28,20 @@ bytes a second of its links (`total/1`), for the series that is asked for most.
 -define(NAN64, 16#7FF8000000000000).
 -define(MOST_FLOAT32, 3.0e38).
 
--doc "A term, compressed.".
+-doc "Packs a term.".
 -spec pack(term()) -> binary().
 pack(Term) -> deflate(encode(Term)).
 
--doc "The term again. Errors: `corrupt`.".
+-doc "Unpacks a term. Errors: `corrupt`.".
 -spec unpack(binary()) -> {ok, term()} | {error, corrupt}.
 unpack(Packed) ->
-    try
-        decode_all(inflate(Packed))
-    of
+    try decode_all(inflate(Packed)) of
         Term -> {ok, Term}
     catch
         throw:corrupt -> {error, corrupt}
     end.
 
--doc "A frame, compressed.".
+-doc "Packs a frame.".
 -spec pack_frame(sderl_mon_types:frame()) -> binary().
 pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Ends = maps:fold(fun({From, To}, _Flow, Acc) -> Acc#{From => [], To => []} end, #{}, Links),
@@ -52,7 +49,7 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Index = maps:from_list([{Id, I} || {I, Id} <- lists:enumerate(0, Ids)]),
     Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow}
                          || {From, To} := Flow <- Links]),
-    %% A reader takes of the head what it knows.
+    %% Readers ignore keys of the head that they do not know.
     Head = maps:with([seq, t, span_ms, epoch, kinds, lost, routed], Frame),
     {Msgs, Bytes} = lists:foldl(fun({_From, _To, {M, B}}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0},
                                 Sorted),
@@ -114,9 +111,8 @@ type([V | Rest], Type) when abs(V) < ?MOST_FLOAT32 -> type(Rest, max(2, Type));
 type([_ | Rest], _Type) -> type(Rest, 3).
 
 -doc """
-Which parts of a frame somebody wants: of nodes and groups those of some ids, of links those from a
-node to another. A part that is not named is wanted as a whole. Parts that are not wanted cost next
-to nothing.
+The parts of a frame to unpack: nodes and groups by id, links by their two nodes. A part that is not
+named is unpacked as a whole. Parts that are left out cost next to nothing.
 """.
 -type want() :: #{
     nodes => all | [sderl_mon_types:id()],
@@ -124,16 +120,14 @@ to nothing.
     links => all | [sderl_mon_types:link()]
 }.
 
--doc "The frame again. Errors: `corrupt`.".
+-doc "Unpacks a frame. Errors: `corrupt`.".
 -spec unpack_frame(binary()) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
 unpack_frame(Packed) -> unpack_frame(Packed, #{}).
 
--doc "The frame again, with the parts that are wanted. Errors: `corrupt`.".
+-doc "Unpacks the wanted parts of a frame. Errors: `corrupt`.".
 -spec unpack_frame(binary(), want()) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
 unpack_frame(<<_Totals:16/binary, Packed/binary>>, Want) ->
-    try
-        frame(inflate(Packed), Want)
-    of
+    try frame(inflate(Packed), Want) of
         Frame -> {ok, Frame}
     catch
         throw:corrupt -> {error, corrupt}
@@ -235,8 +229,8 @@ untable(Bytes, Ids, Wanted) ->
     end,
     {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> column_part(N, Rest) end, Rest3,
                                       Metrics),
-    %% A metric that this VM does not know, not even as an atom, has nobody to ask for it; one of
-    %% the application's own is a text.
+    %% A metric for which this VM has no atom is one that nobody here asks for; one of the
+    %% application's own is a text.
     Known = [{M, C} || {M, C} <- lists:zip(Metrics, Columns),
                        is_atom(M) orelse sderl_mon_app_metrics:is_series(M)],
     {samples(Wanted, Rows, Ids, Known), Rest4}.
@@ -395,7 +389,7 @@ deflate(Data) ->
     ok = zlib:close(Z),
     iolist_to_binary(Packed).
 
-%% By steps, so that a few bytes that unfold to gigabytes are found out in time.
+%% In steps, to stop early when a few bytes inflate to gigabytes.
 inflate(Packed) ->
     Z = zlib:open(),
     ok = zlib:inflateInit(Z),

@@ -1,22 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_samples).
 -moduledoc """
-The state of one node at one moment: a probe sends it to its agent (`{sderl_mon_sample, Probe,
-Sample}`), and an agent that reads a node from outside puts it together itself. Pure.
+Samples: the state of one node at one moment. A probe sends it to its agent (`{sderl_mon_sample,
+Probe, Sample}`); an agent that reads a node from outside makes it itself. Pure.
 """.
 
 -export([check/1, facts/0]).
 -export_type([sample/0, facts/0, group/0, place/0, link/0, flow/0, event/0, counts/0]).
 
 -doc """
-One sample. `counters`, the counts of `links`, `kinds`, `groups` and `edges` only grow as long as
+One sample. `counters` and the counts of `links`, `kinds`, `groups` and `edges` only grow as long as
 the node lives: rates are the differences of two samples over the difference of `mono_us`, the
 node's own monotonic clock. `gauges` are values of that moment. `at` and the times of events are
-by the node's clock until the agent gives them its own (`node_at` is the node's from then on).
+by the node's clock until the agent replaces them by its own (`node_at` keeps the node's).
 
-The parts that only one sample has (`migrations`, `traffic`, `events`) cover the time since the
-sample before. Those of a probe have `facts` and `top` when they have changed. Of `lost`, what was
-left out since the probe began, an owner before has acknowledged `lost_acked`.
+`migrations`, `traffic` and `events` cover the time since the sample before. A probe's sample has
+`facts` and `top` only when they have changed. `lost` counts what was left out since the probe
+began; a former owner has acknowledged the part `lost_acked` of it.
 """.
 -type sample() :: #{
     v := 1,
@@ -77,8 +77,8 @@ library has it for.
 }.
 
 -doc """
-Traced messages between processes, by what these are rather than which. Scaled from the share that
-was looked at.
+Traced messages between kinds of processes (by name or initial call, not by pid), scaled up from the
+share that was traced.
 """.
 -type flow() :: #{
     from := binary(),
@@ -88,7 +88,7 @@ was looked at.
     bytes := number()
 }.
 
--doc "An event of the node: its kind is the probe's word, which the agent may give another name.".
+-doc "An event of the node. The agent renames some of the probe's kinds.".
 -type event() :: #{
     kind := atom(),
     level := sderl_mon_types:level(),
@@ -144,7 +144,7 @@ A group as one of its members has it; `live`, `role` and `majority` are known to
     majority => atom() | boolean()
 }.
 
--doc "Whether a term is a sample. Keys that are not named here are left as they are.".
+-doc "Checks a sample. Unknown keys are left as they are.".
 -spec check(term()) -> {ok, sample()} | {error, not_a_sample}.
 check(Term) ->
     case sderl_mon_shape:fits(sample(), Term) of
@@ -208,7 +208,7 @@ flow() ->
 event() ->
     {fields, #{kind => atom, t => integer, level => atom, text => binary}, #{}}.
 
--doc "A report (`m:sderl_mon_message`) has these too.".
+-doc "The shape of facts, which reports (`m:sderl_mon_message`) have too.".
 -spec facts() -> sderl_mon_shape:shape().
 facts() ->
     Nodes = {list, atom},

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_shape).
 -moduledoc """
-Whether a term is of a shape: what each process asks of a message before it looks into it. Pure.
+Checks whether a term has a shape: each process checks messages of other nodes before it uses them.
+Pure.
 
-A node of another version, or a program that is none of ours, may send anything. A process that
-matched on it would end, and take along what it knows.
+A node of another version, or a foreign program, may send anything. A process that matched on it
+would end, and lose its state.
 """.
 
 -export([fits/2]).
@@ -71,7 +72,7 @@ is_utf8(Bytes) -> is_binary(unicode:characters_to_binary(Bytes)).
 fits_one([Shape | Shapes], Term) -> fits(Shape, Term) orelse fits_one(Shapes, Term);
 fits_one([], _) -> false.
 
-%% A frame has ten thousand numbers, each under an atom: they are looked at without a call.
+%% A frame has ten thousand numbers, each under an atom: these are checked without another call.
 is_list_of(number, [N | Rest]) when is_number(N), abs(N) < ?MOST -> is_list_of(number, Rest);
 is_list_of({either, [atom | _]} = Shape, [Atom | Rest]) when is_atom(Atom) ->
     is_list_of(Shape, Rest);

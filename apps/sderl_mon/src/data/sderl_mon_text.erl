@@ -13,19 +13,19 @@ text(Format, Args) ->
     true = is_binary(Text),
     Text.
 
--doc "What texts are sorted by.".
+-doc "A sort key.".
 -opaque key() :: [binary() | non_neg_integer()].
 
--doc "A key by which texts are in the order in which people count: n2 before n10.".
+-doc "The key that sorts texts in natural order: n2 before n10.".
 -spec natural(binary()) -> key().
 natural(Text) -> numbered(re:split(Text, "([0-9]+)")).
 
-%% Between two texts is a number.
+%% Texts and numbers alternate.
 numbered([Plain, Digits | Rest]) -> [Plain, binary_to_integer(Digits) | numbered(Rest)];
 numbered(Rest) -> Rest.
 
 -doc """
-At most so many bytes, never ending within a character, and nothing after a byte that is none.
+At most this many bytes, ending neither within a character nor after bytes that are not UTF-8.
 """.
 -spec cut(binary(), pos_integer()) -> binary().
 cut(Text, Most) ->

@@ -31,7 +31,8 @@ name ends in `_pct` (then per cent).
 -type scope() :: id().
 
 -doc """
-Who there is. Complete each time; `epoch` grows whenever nodes, groups or their members change.
+All nodes, groups and monitoring nodes. Complete each time; `epoch` grows whenever nodes, groups or
+their members change.
 """.
 -type topology() :: #{
     epoch := integer(),
@@ -60,7 +61,7 @@ run there, which a node that is read without a probe may do as well as one of st
 
 -doc """
 An s_group. `agent` is the monitoring node on which its agent runs; `minority` are the members that
-say that they are on a side without a majority, where there are any.
+report to be on a side without a majority, if there are any.
 """.
 -type group_info() :: #{
     nodes := [id()],
@@ -82,9 +83,9 @@ say that they are on a side without a majority, where there are any.
 -doc """
 An agent's message to every hub once an interval.
 
-`agent` carries the agent's scope and the term under which it was started: updates of a lower term
-than the highest seen for that scope are of a deposed agent and are ignored. `lost` counts what was
-left out *since the agent's last update*.
+`agent` has the agent's scope and the term under which it was started: an update of a lower term
+than the highest seen for that scope comes from a deposed agent and is ignored. `lost` counts what
+was left out *since the agent's last update*.
 """.
 -type update() :: #{
     agent := {scope(), Term :: integer()},
@@ -100,13 +101,13 @@ left out *since the agent's last update*.
     lost => #{atom() => non_neg_integer()}
 }.
 
--doc "From the sending to the receiving node.".
+-doc "The sending and the receiving node.".
 -type link() :: {From :: id(), To :: id()}.
 
 -doc """
-From the group of the sender to the group of the node that comes next. `(gateway)` is the node
-itself that counts, `(free)` a node that is in no group. `routed` has routed messages a second by
-edge, each counted by the first gateway that it went over.
+The group of the sender and that of the next node. `(gateway)` stands for the counting node itself,
+`(free)` for a node in no group. `routed` has routed messages a second by edge, each counted by the
+first gateway on its way.
 """.
 -type edge() :: {From :: id(), To :: id()}.
 
@@ -115,9 +116,8 @@ edge, each counted by the first gateway that it went over.
 
 -doc """
 Numbers of one node over a frame, by metric: those of `metrics/0` as far as they are known,
-perhaps more, and the series of the application's own. Rates are per second; the others are means
-over the frame, but those for which
-`peak/1` holds are the highest value seen.
+perhaps more, and the series of the application's own. Rates are per second, queues (`peak/1`) the
+highest value seen, and all others means over the frame.
 """.
 -type node_sample() :: #{atom() | sderl_mon_app_metrics:series() => number()}.
 
@@ -144,8 +144,8 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
 }.
 
 -doc """
-All that is known of one node at one time; for the page of that node. `t` is by the clock of the
-agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `span_ms`.
+All that is known of one node at one time; its page shows it. `t` is by the clock of the agent,
+`node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `span_ms`.
 """.
 -type detail() :: #{
     t := t(),
@@ -182,7 +182,7 @@ agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `
     source => probe | stock
 }.
 
--doc "The part of a node's details that alarms go by (`sderl_mon_hub:standing/0`).".
+-doc "The part of a node's details that alarms use (`sderl_mon_hub:standing/0`).".
 -type standing() :: #{
     limits => #{atom() => number() | [number()]},
     apps => #{binary() => binary()},
@@ -194,7 +194,7 @@ agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `
 }.
 
 -doc """
-A link of a node, as that node sees it, with its rates where there are two samples to make them of.
+A link of a node, as that node sees it; with rates if there are two samples to compute them from.
 """.
 -type link_detail() :: #{
     node := id(),
@@ -219,14 +219,13 @@ are others.
 -type names() :: #{names := [name()], total := non_neg_integer(), more := boolean()}.
 
 -doc """
-A registered name as text, the process that has it, and where that runs. Since when is known of
-made-up ones alone.
+A registered name as text, its process, and the node of that. Only made-up names have `since`.
 """.
 -type name() :: #{name := binary(), pid := binary(), node := node() | id(), since => t()}.
 
 -doc """
-One process, without its messages, state or dictionary. Terms are texts; of links and monitors there
-are the numbers.
+One process, without its messages, state or dictionary. Terms are texts; links and monitors are
+counted.
 """.
 -type process() :: #{
     pid := binary(),
@@ -267,8 +266,8 @@ are the numbers.
 -type level() :: info | notice | warning | error.
 
 -doc """
-An event as an agent tells it: without an id. `node_t` is the time by the clock of the node, where
-that tells it.
+An event as an agent sends it: without an id. `node_t` is the time by the clock of the node, if it
+comes from there.
 """.
 -type new_event() :: #{
     t := t(),
@@ -298,8 +297,8 @@ that tells it.
 -type evidence() :: #{label := binary(), value := number() | binary(), unit => binary()}.
 
 -doc """
-Something that a person should know, with what shows it and what to do. `id` is the same as long
-as it is the same finding; `since` is when it was first seen, `t` when it was last.
+Something that a person should know, with evidence and what to do. `id` stays the same as long as
+the finding does; `since` is when it was first seen, `t` when it was last seen.
 """.
 -type finding() :: #{
     id := binary(),
@@ -326,17 +325,16 @@ Where an answer comes from: the hub of this node, or an opened recording (`m:sde
 -type source() :: live | pid().
 
 -doc """
-What nodes a number is put together over. A family are the nodes whose names are the same but for
-the number at the end (`family/1`); group and family are those of the end of the time.
+The nodes whose numbers are put together. A family are the nodes whose names differ only in the
+number at the end (`family/1`). The members of a group or family are those at the end of the time.
 """.
 -type place() :: cluster | {node, id()} | {group, id()} | {family, Name :: binary()}.
 
 -doc """
-What a series is of. `over` is one number of all nodes of a place together; of a metric of the
-application's own, each of its series is a column. An `edge` is the traffic from one group to
-another; the same group twice is the
-traffic inside it. A `gateway` is a node of several groups, its traffic what it sends and receives.
-`m:sderl_mon_traffic` says what counts where.
+The subject of a series over time. `over` is one number of all nodes of a place together; of a
+metric of the application's own, each of its series is a column. An `edge` is the traffic from one
+group to another, or, with the same group twice, inside it. A `gateway` is a node of several groups,
+its traffic what it sends and receives. `m:sderl_mon_traffic` says what counts where.
 """.
 -type what() ::
     {node, id(), [atom() | sderl_mon_app_metrics:series()]}
@@ -349,9 +347,9 @@ traffic inside it. A `gateway` is a node of several groups, its traffic what it 
     | total.
 
 -doc """
-Where frames are kept: their range, the topology of a time, and a fold over the frames whose spans
-end in a time range, oldest first, no finer than `StepMs` where there is a choice, and with the
-parts that are wanted (`sderl_mon_ladder:unpack/2`). Without `is_rate` no metric is a rate.
+A place that keeps frames: their range, the topology of a time, and a fold over the frames whose
+spans end in a time range, oldest first, no finer than `StepMs` where there is a choice, with the
+wanted parts (`sderl_mon_ladder:unpack/2`). Without `is_rate` no metric is a rate.
 """.
 -type store() :: #{
     range := {t(), t()},
@@ -361,7 +359,7 @@ parts that are wanted (`sderl_mon_ladder:unpack/2`). Without `is_rate` no metric
     is_rate => sderl_mon_frame:is_rate()
 }.
 
--doc "One value a column for each time; `null` where nothing is known.".
+-doc "One value for each column and time; `null` where nothing is known.".
 -type series() ::
     #{t := [t()], columns := #{atom() | sderl_mon_app_metrics:series() => [number() | null]}}.
 
@@ -385,12 +383,12 @@ most).
     #{by := traffic_by(), t => now | t(), window_s => pos_integer(), limit => pos_integer()}.
 
 -doc """
-A line of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
-groups. Of routed messages nobody counts bytes. `forwarded_s` are routed messages that a gateway
-passed on, as far as it has a probe. `msgs_s` and `bytes_s` are means over the window, `msgs` and
-`bytes` the window's totals; the percentiles and the maximum are of messages a second over the
-window's frames, each for as long as it is: of windows over a minute most are means of ten seconds
-or more, the newest of one.
+A row of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
+groups. Routed messages have no bytes: nobody counts them. `forwarded_s` are routed messages that a
+gateway with a probe passed on. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes`
+the window's totals; the percentiles and the maximum are of messages a second over the window's
+frames, weighted by their length: in windows over a minute most frames are means of ten seconds or
+more, the newest of one.
 """.
 -type traffic_row() :: #{
     from => id(),
@@ -423,14 +421,14 @@ metrics() ->
         host_mem_total
     ].
 
--doc "Whether a metric is a queue: where frames are merged its highest value stays, not its mean.".
+-doc "Whether a metric is a queue: merged frames keep its highest value, not its mean.".
 -spec peak(atom() | sderl_mon_app_metrics:series()) -> boolean().
 peak(run_queue) -> true;
 peak(mq_max) -> true;
 peak(pending) -> true;
 peak(_Other) -> false.
 
--doc "Whether a node tells by a probe, which alone counts the names of groups.".
+-doc "Whether a node has a probe; only probes count the names of groups.".
 -spec is_probed(id(), #{id() => node_info()}) -> boolean().
 is_probed(Id, Nodes) ->
     case Nodes of

@@ -1,20 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_visible).
 -moduledoc """
-Names with what nobody sees in them shown by its code, as on the pages (`web/src/lib/visible.ts`)
-and by the library (`sderl_visible`, which a monitoring node lacks). Pure.
+Shows invisible characters in names by their codes, as the pages do (`web/src/lib/visible.ts`) and
+the library (`sderl_visible`, which a monitoring node lacks). Pure.
 
 A mark that turns the direction of text, or a character without a width, makes one name look like
-another one in whatever shows a file or a log.
+another one.
 """.
 
 -export([text/1, json/1, is_hidden/1]).
 
--doc "The text with such characters as `\\u{202e}`; the same text where there is none.".
+-doc "The text with such characters written like `\\u{202e}`.".
 -spec text(binary()) -> binary().
 text(Text) -> escaped(Text, fun(Char) -> io_lib:format("\\u{~.16b}", [Char]) end).
 
--doc "JSON with them as JSON writes any character, so that it says what it said.".
+-doc "JSON with such characters in JSON's own notation, so that its meaning stays the same.".
 -spec json(iodata()) -> binary().
 json(Json) -> escaped(iolist_to_binary(Json), fun json_character/1).
 
@@ -47,7 +47,7 @@ is_plain(<<Char, Rest/binary>>)
 is_plain(Rest) ->
     Rest =:= <<>>.
 
--doc "Whether it is a character that nobody sees, or that moves others.".
+-doc "Whether a character is invisible, or moves others.".
 -spec is_hidden(char()) -> boolean().
 is_hidden(Char) -> is_within(Char, hidden()).
 
