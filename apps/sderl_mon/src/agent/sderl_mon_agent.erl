@@ -1,14 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_agent).
 -moduledoc """
-Watches one group, or one free node: has the probes of its nodes tell it, makes rates of what they
-tell, and tells the hubs of all monitoring nodes the sums once an interval. It reports changes (a
-node goes, comes, changes its groups) to the masters at once.
+Watches one group, or one free node: receives samples from the probes of its nodes, computes rates,
+and sends the sums to the hubs of all monitoring nodes once an interval. It reports changes (a node
+goes, comes, changes its groups) to the masters at once.
 
-It goes on doing so while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in
-force until the next. Orders of an older term than its own are ignored. Its memory is bounded: two
-samples and one set of facts a node, and at most 500 events until the next update; dropped events
-are counted.
+It goes on while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in force until
+the next. Orders of an older term than its own are ignored. Its memory is bounded: two samples and
+one set of facts a node, and at most 500 events until the next update; dropped events are counted.
 """.
 
 -behaviour(gen_server).
@@ -24,15 +23,41 @@ are counted.
 -define(REPORT_SOON_MS, 20).
 -define(REPORT_ALL_MS, 5000).
 -define(JOB_MS, 15_000).
-%% So much later than it should be only a process of a node that was stopped is.
+%% A process that is this late was stopped with its node.
 -define(STILL_MS, 1000).
 %% The keys of the configuration that say how a node is read.
 -define(READING, [probe, inject, interval_ms, log, metrics]).
-%% The probes' name for it, and its name here.
+%% Kinds of events with other names here than on the probe.
 -define(RENAMED, #{node_up => link_up, node_down => link_down}).
-%% Each member tells these; the master tells them once, from the topology.
+%% Each member reports these; the master reports them once, from the topology.
 -define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed,
                   coordinator_changed]).
+
+-type state() :: #{
+    spec := sderl_mon_message:orders(),
+    masters := atom(),
+    watches := #{node() => sderl_mon_watch:watch()},
+    timers := #{node() => reference()},
+    %% The sample that the last rates end at, and these rates.
+    bases := #{node() => sderl_mon_samples:sample()},
+    rates := #{node() => rated()},
+    probes := #{node() => pid()},
+    events := [sderl_mon_types:new_event()],
+    %% What the next update counts as left out; and `lost` of each node's last sample.
+    lost := #{atom() => pos_integer()},
+    losts := #{node() => #{atom() => non_neg_integer()}},
+    told := integer(),
+    next := integer(),
+    woke := integer(),
+    dirty := [node()],
+    reporting := boolean()
+}.
+-type rated() :: #{
+    node := sderl_mon_types:node_sample(),
+    flows := sderl_mon_rates:rates(),
+    detail := sderl_mon_types:detail(),
+    groups := #{sderl_mon_types:id() => sderl_mon_types:group_sample()}
+}.
 
 -doc """
 Starts an agent with its first orders. It reports to the masters, which are registered under that
@@ -54,11 +79,11 @@ orders(Agent) ->
         exit:_ -> {error, gone}
     end.
 
--doc "Has it tell all masters everything again.".
+-doc "Has it report everything to all masters again.".
 -spec report(pid()) -> ok.
 report(Agent) -> gen_server:cast(Agent, report).
 
--doc "Somebody has a link to a node that it cannot reach.".
+-doc "Another node has a link to a node that this agent cannot reach.".
 -spec seen(pid(), node()) -> ok.
 seen(Agent, Node) -> gen_server:cast(Agent, {seen, Node}).
 
@@ -71,9 +96,9 @@ release(Agent) ->
         exit:_ -> ok
     end.
 
--spec init({Masters :: atom(), sderl_mon_message:orders()}) -> {ok, map()}.
+-spec init({Masters :: atom(), sderl_mon_message:orders()}) -> {ok, state()}.
 init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
-    %% An agent sends its remaining data also when it is stopped.
+    %% An agent that is stopped still sends its remaining data (`terminate/2`).
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     self() ! update,
@@ -97,7 +122,7 @@ init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
     },
     {ok, watch_all(State)}.
 
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(orders, _From, #{spec := Spec} = State) ->
     {reply, Spec, State};
 handle_call(release, _From, #{probes := Probes} = State) ->
@@ -107,7 +132,7 @@ handle_call(release, _From, #{probes := Probes} = State) ->
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast({assign, Spec}, State) ->
     case sderl_mon_message:check_orders(Spec) of
         ok -> {noreply, ordered(Spec, State)};
@@ -133,7 +158,7 @@ ordered(#{term := New, config := Config} = Spec,
 ordered(_, State) ->
     State.
 
--spec handle_info(term(), map()) -> {noreply, map()}.
+-spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({sderl_mon_sample, Pid, Told}, State) when is_pid(Pid) ->
     case sderl_mon_samples:check(Told) of
         {ok, Sample} -> {noreply, sampled(Pid, Sample, State)};
@@ -167,7 +192,7 @@ handle_info(report_all, State) ->
 handle_info(_, State) ->
     {noreply, State}.
 
--spec terminate(term(), map()) -> ok.
+-spec terminate(term(), state()) -> ok.
 terminate(_, State) ->
     _ = tell_hubs(#{}, rated(State)),
     ok.
@@ -196,7 +221,7 @@ done({error, timeout}) -> {error, node, <<"does not answer">>};
 done({error, Why}) -> {error, node, text("~0tP", [Why, 12])};
 done(Other) -> done({error, Other}).
 
-%% ---------------------------------------------------------------- whom it watches
+%% ---------------------------------------------------------------- the watched nodes
 
 watch_all(
     #{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, watches := Watches} = State
@@ -271,7 +296,7 @@ due(Node, #{woke := Woke, told := Told, spec := #{config := #{interval_ms := Int
 stop_timer(none) -> ok;
 stop_timer(Timer) -> _ = erlang:cancel_timer(Timer), ok.
 
-%% ---------------------------------------------------------------- what it tells the masters
+%% ---------------------------------------------------------------- reports to the masters
 
 all_dirty(#{watches := Watches} = State) -> dirty(maps:keys(Watches), State).
 
@@ -289,7 +314,7 @@ report_dirty(#{dirty := Dirty, watches := Watches, masters := Masters,
     lists:foreach(fun(Hub) -> _ = sderl_mon_tell:master(Hub, Masters, report, Report) end, Hubs),
     State#{dirty := [], reporting := false}.
 
-%% ---------------------------------------------------------------- what it tells the hubs
+%% ---------------------------------------------------------------- updates to the hubs
 
 %% One more sample before the update.
 joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
@@ -300,8 +325,8 @@ joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
         _ -> Sample
     end.
 
-%% Events are kept until the update. So is what it says was left out: the next sample may
-%% be another agent's.
+%% Events are kept until the update, and so are the counts of what was left out: the next sample may
+%% go to another agent.
 kept(#{node := Node} = Sample, #{events := Events, losts := Losts} = State0) ->
     Lost = maps:get(lost, Sample, #{}),
     State = maps:fold(fun lose/3, State0#{losts := Losts#{Node => Lost}},
@@ -328,7 +353,7 @@ update(#{spec := #{config := #{interval_ms := Interval}}, next := Due} = State) 
     #{rates := Rates} = State1 = rated(State),
     tell_hubs(sums(Rates), State1#{next := Next}).
 
-%% These numbers, the events, and what was left out.
+%% Sends these numbers, the events, and the counts of what was left out.
 tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs,
                                config := #{interval_ms := Interval}}} = State1) ->
     #{events := Events, lost := Lost, told := Told} = State1,
@@ -355,8 +380,8 @@ next(Now, Due, Interval, #{watches := Watches}) ->
         Shift -> Now + Shift
     end.
 
-%% New rates where there is a new sample; the old ones of a node that has just not told yet; none of
-%% one that is silent.
+%% New rates where there is a new sample; the old ones while the next sample is not due; none for a
+%% silent node.
 rated(#{watches := Watches} = State) ->
     maps:fold(fun rated/3, State, Watches).
 
@@ -380,7 +405,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
             State#{rates := maps:remove(Node, Rates)}
     end.
 
-%% Registrations are counted by group; what a node sends is for all its groups, as nobody can tell.
+%% Registrations are counted by group. Traffic is not: a node's traffic counts for all its groups.
 groups(#{source := Source}, Facts, #{node := Node, groups := Writes}) ->
     Flows = maps:with([in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
     #{
@@ -391,7 +416,7 @@ groups(#{source := Source}, Facts, #{node := Node, groups := Writes}) ->
 groups_of(Facts) ->
     [sderl_mon_types:id({group, G}) || #{group := G} <- maps:get(groups, Facts, [])].
 
-%% Only a probe counts them.
+%% Only probes count names.
 names(probe, #{names := Names}) -> #{names => Names};
 names(_, _) -> #{}.
 
@@ -410,7 +435,7 @@ sums(Rates) ->
         details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}
     }.
 
-%% Where both ends of a link tell it, as its sender does; the hub does likewise.
+%% A link that both ends report counts as its sender reports it, as in the hub.
 links(Rates) ->
     Side = fun(Key) ->
         maps:fold(fun(_, #{flows := #{Key := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates)

@@ -4,16 +4,16 @@
 The rates between two samples of a node, per second.
 
 Pure. A sample has counters that only grow as long as the node lives; the rate is the difference
-over the time that *the node* says has passed, so that neither a late message nor two clocks matter.
-A node that began anew in between (its clock or a counter went back), or is read in another way now,
-has no rates until the next sample. A value that only one of the samples has was not counted before,
-or could not be read. It has no rate, because the difference would be everything since the node
-began.
+over the time that has passed by *the node's* clock, so late messages and other clocks do not
+matter. A node that was restarted in between (its clock or a counter went back), or is read in
+another way now, has no rates until the next sample. A value that only one of the samples has gets
+no rate: it was not counted before, or could not be read, and the difference would be everything
+since the node began.
 
-A link is told by its sender (`links`). The receiver reports incoming traffic too (`heard`), for
+A link is reported by its sender (`links`). The receiver reports incoming traffic too (`heard`), for
 links whose sender reports nothing, because it is not watched, does not answer, or its counts cannot
-be read. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s`
-and `mon_bytes_s`, in and out together.
+be read. The traffic with the monitoring nodes is the cost of watching, and is kept apart:
+`mon_msgs_s` and `mon_bytes_s`, in and out together.
 """.
 
 -export([here/2, between/3, joined/2, detail/3, lost/2]).
@@ -21,7 +21,7 @@ and `mon_bytes_s`, in and out together.
 
 -type sample() :: sderl_mon_samples:sample().
 
--doc "From where the shadow network watches.".
+-doc "The monitoring nodes.".
 -type context() :: #{monitors := [node()]}.
 
 -type rates() :: #{
@@ -35,13 +35,13 @@ and `mon_bytes_s`, in and out together.
     lost := #{atom() => non_neg_integer()}
 }.
 
-%% Gauges that go on as they are, by the names that they have from here on.
+%% Gauges that are passed on as they are, with their names from here on.
 -define(GAUGES, [
     {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names},
     {ports, ports},
     {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary},
     {mem_ets, mem_ets},
-    %% Probes read collections seldom, and tell the rate themselves.
+    %% Probes read collections seldom, and compute the rate themselves.
     {gc_s, gc_s}, {gc_words_s, gc_words_s},
     {host_cpu, host_cpu}, {host_mem, host_mem}, {host_mem_total, host_mem_total}
 ]).
@@ -56,16 +56,16 @@ and `mon_bytes_s`, in and out together.
 -define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
 
 -doc """
-A sample that has come in now, by the clock that is read here: `at` and the times of its events. The
-times by the node's own clock stay as `node_at` and `node_t`: they may differ much from ours, and
-are the same for every receiver.
+Replaces the times of a sample that has just arrived (`at`, and those of events) by ours. The times
+by the node's own clock stay as `node_at` and `node_t`: they may differ much from ours, and are the
+same for every receiver.
 """.
 -spec here(sample(), sderl_mon_types:t()) -> sample().
 here(#{at := At} = Sample, Now) ->
     Events = [E#{t := T + Now - At, node_t => T} || #{t := T} = E <- maps:get(events, Sample, [])],
     Sample#{at := Now, node_at => At, events => Events}.
 
--doc "From the sample before, if there is one, to this one.".
+-doc "The rates from the sample before, if there is one, to this one.".
 -spec between(sample() | undefined, sample(), context()) -> rates().
 between(Before, Now, Context) ->
     Gauges = gauges(Now),
@@ -90,10 +90,10 @@ between(Before, Now, Context) ->
             }
     end.
 
-%% None: there is nothing to compare with.
+%% `none`: there is nothing to compare with.
 span_us(undefined, _) ->
     none;
-%% A probe counts what is not seen from outside, since the node began.
+%% A probe's counters contain more than what is seen from outside.
 span_us(#{source := Was}, #{source := Is}) when Was =/= Is ->
     none;
 span_us(#{mono_us := T0, counters := C0}, #{mono_us := T1, counters := C1}) when T1 > T0 ->
@@ -145,8 +145,8 @@ cpu(C0, C1, Span) ->
         _ -> #{}
     end.
 
-%% A link that is new, or was closed and opened again, counted from nothing. One whose counts cannot
-%% be read is not in it.
+%% The counters of a link that is new, or was closed and opened again, began at 0. A link whose
+%% counters cannot be read is left out.
 peers(Before, Now, Span) ->
     Old = #{Peer => Link || #{node := Peer} = Link <- maps:get(links, Before, [])},
     #{
@@ -177,7 +177,7 @@ sums(Peers, #{monitors := Monitors}) ->
         mon_bytes_s => Sum(in_bytes, Own) + Sum(out_bytes, Own)
     }.
 
-%% A link that nobody can count is there all the same.
+%% A link whose traffic nobody can count is there all the same.
 links(#{node := Node} = Now, Peers, #{monitors := Monitors}) ->
     Id = sderl_mon_types:id(Node),
     Shown = [{sderl_mon_types:id(Peer), maps:get(Peer, Peers, unknown)}
@@ -198,8 +198,8 @@ kinds(Before, Now, Span) ->
 kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
     {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
 
-%% The registrations of clients on this node, by group. A new group is one that the application did
-%% not have while it told its kinds: where it told none, nobody knows.
+%% The registrations of clients on this node, by group. A group counts as new, from 0, only if the
+%% sample before came from a running library (it has the same kinds).
 groups(Before, Now, Span) ->
     Old = maps:get(groups, Before, #{}),
     Told = maps:keys(maps:get(kinds, Now, #{})) -- maps:keys(maps:get(kinds, Before, #{})) =:= [],
@@ -213,8 +213,8 @@ writes({R0, U0, F0}, {R, U, F}, Span) ->
     #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span),
       failed_regs_s => per_s(grown(F0, F), Span)}.
 
-%% Routed messages that went on from here, by group edge. An edge that is new began at nothing, as
-%% it is one probe that counted both times.
+%% Routed messages that this node passed on, by group edge. A new edge began at 0, because the same
+%% probe counted both times.
 routed(#{edges := Was}, #{edges := Is}, Span) ->
     Old = #{{From, To} => Msgs || #{from := From, to := To, msgs := Msgs} <- Was},
     #{
@@ -224,8 +224,8 @@ routed(#{edges := Was}, #{edges := Is}, Span) ->
 routed(_, _, _) ->
     #{}.
 
-%% The application's own. A total that is new began at nothing, as it is one table that counted both
-%% times; a table that began in between has no rates until the next sample.
+%% The application's own metrics. A new total began at 0, because the same table counted both times;
+%% a table that is new has no rates until the next sample.
 app_metrics(Before, #{metrics := #{since := Since, values := Now}}, Span) ->
     Was = case Before of
         #{metrics := #{since := Since, values := Old}} -> Old;
@@ -242,8 +242,8 @@ app_metric(Series, {total, Total}, Was, Span) ->
     {ok, per_s(Total - Before, Span)}.
 
 -doc """
-The events that were left out since these counts; for an agent that had none before, since those
-that another one has acknowledged.
+The events that were left out since these counts; for an agent without earlier counts, since those
+that another agent has acknowledged.
 """.
 -spec lost(#{atom() => non_neg_integer()} | undefined, sample()) -> #{atom() => non_neg_integer()}.
 lost(undefined, Now) ->
@@ -253,8 +253,8 @@ lost(Old, Now) ->
       || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
 
 -doc """
-The later of two samples of which nobody has made rates yet. Values that a sample has only for the
-time since the one before are taken from both.
+The later of two samples, of which no rates were made yet. What a sample has only for the time since
+the one before is added up.
 """.
 -spec joined(sample(), sample()) -> sample().
 joined(Before, Now) ->
@@ -275,7 +275,7 @@ added(List) ->
 
 %% ---------------------------------------------------------------- the page of a node
 
--doc "All that is known of a node at one time. `Facts` are the last that it told.".
+-doc "All that is known of a node at one time. `Facts` are the last ones that it sent.".
 -spec detail({sample() | undefined, sample()}, rates(), sderl_mon_samples:facts() | #{}) ->
     sderl_mon_types:detail().
 detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->

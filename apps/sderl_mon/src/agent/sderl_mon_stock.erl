@@ -1,17 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_stock).
 -moduledoc """
-A sample of a node that runs nothing of ours, asked for from a monitoring node: calls of functions
-that every OTP has, in three rounds, each round all at once. The first asks for the run queues
-alone: calls that come together stand in them.
+A sample of a node that runs nothing of ours, taken from a monitoring node by calls of functions
+that every OTP has, in three rounds of simultaneous calls. The first round asks only for the run
+queues, because calls that come together wait in them.
 
-It has less in it than the probe's (`m:sderl_mon_probe`): scheduler times only where somebody on the
-node has switched them on, no processes, no events, no traces; links with TLS are not counted. Where
-the application `sderl` runs its groups are there too.
+It contains less than a probe's sample (`m:sderl_mon_probe`): scheduler times only if a program on
+the node has switched them on, no processes, no events, no traces; links with TLS are not counted.
+If the application `sderl` runs there, its groups are included.
 """.
 
 -export([sample/2]).
--export([sample_of/2]).
 
 -define(TIMEOUT, 3000).
 -define(STATISTICS, [reductions, garbage_collection, io, runtime, context_switches,
@@ -22,8 +21,8 @@ the application `sderl` runs its groups are there too.
 -define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
 
 -doc """
-Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's number; `facts`: with
-facts.
+Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's number; `facts`:
+include facts.
 
 Opens no link. Errors: `noconnection`, `timeout`, `{call, Reason}`.
 """.
@@ -37,7 +36,7 @@ sample(Node, #{seq := Seq} = Opts) ->
         First = round(Node, calls(Facts), Until),
         #{info := Info} = First,
         Links = [L || {_, Port} = L <- maps:get(dist_ctrl, Info), is_port(Port)],
-        %% A link may go meanwhile: that is an error in its place.
+        %% A link may end meanwhile: then there is an error in its place.
         Stats = case Links of
             [] -> [];
             _ ->
@@ -70,7 +69,7 @@ calls(Facts) ->
         false -> Always
     end.
 
-%% A function that the node lacks raises there, and is no answer.
+%% All calls are sent before the first answer is awaited.
 round(Node, Calls, Until) ->
     lists:member(Node, nodes(connected)) orelse throw(noconnection),
     Asked = [{Key, erpc:send_request(Node, M, F, A)} || Key := {M, F, A} <- Calls],
@@ -93,9 +92,7 @@ named(#{statistics := Statistics, info := Info} = Answers) ->
              info => maps:from_list(lists:zip(?INFO, Info))};
 named(Answers) -> Answers.
 
--doc "The sample that the answers make.".
--spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) ->
-    sderl_mon_samples:sample().
+%% The sample that the answers make.
 sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mono := Mono,
             mono_us := Us, queues := Queues, links := Links} = Answers,
           #{node := Node, seq := Seq, facts := Facts}) ->
@@ -149,7 +146,7 @@ one({Peer, Stat}, Hidden) ->
       in_msgs => InMsgs, in_bytes => InBytes, out_msgs => OutMsgs, out_bytes => OutBytes,
       pending => Pending, reasons => [], since_s => 0}.
 
-%% Where the library does not run there is nobody who would count them.
+%% Without the library there are no names.
 names(#{library := Running, names := Names}) when is_pid(Running), is_integer(Names) ->
     #{names => Names};
 names(_) -> #{}.

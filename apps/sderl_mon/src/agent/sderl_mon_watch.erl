@@ -14,7 +14,7 @@ Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds o
 | `stock` | read from here; between two readings | the next reading |
 | `reading` | a job reads it | |
 
-Only a sample makes a node `up`: one that is connected and stands still answers nothing.
+Only a sample makes a node `up`: a node that is stopped may still be connected.
 """.
 
 -export([new/2, step/3, report/1, sample/1, is_up/1, lane/1, age/2, shift/2]).
@@ -32,8 +32,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     job := non_neg_integer(),
     last := undefined | sderl_mon_samples:sample(),
     facts := sderl_mon_samples:facts() | #{},
-    %% The processes of which the probe told last; it does so again for a new owner.
-    top := #{} | #{top := [map()]},
+    %% The processes that the probe sent last; it sends them again to a new owner.
+    top := #{} | #{top := [sderl_mon_types:process()]},
     heard := integer() | undefined,
     asked := integer()
 }.
@@ -50,21 +50,22 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     | woken
     | {configured, Interval :: pos_integer()}.
 -doc """
-`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds;
-replaces the one before. `told`: report it.
+`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds, in
+place of the timer before. `told`: report the node.
 """.
 -type effect() :: {job, attach | read, integer()} | {timer, non_neg_integer()} | told.
 
 -define(FIRST_RETRY_MS, 250).
 -define(LAST_RETRY_MS, 10_000).
 -define(JOB_MS, 30_000).
-%% How often, and how long apart, a probe that a newer master has is asked for before that is told.
+%% How often, and how long apart, to ask for a probe that a newer master has, before the node counts
+%% as unreachable.
 -define(PATIENCE, 4).
 -define(DEPOSED_MS, 1000).
-%% How often a node that could have a probe and has none is looked at again, in readings.
+%% After this many readings a node without a probe is asked for one again.
 -define(READINGS, 60).
 
--doc "A node that was not tried yet. `interval_ms`: how often it shall tell.".
+-doc "A node that was not tried yet. `Interval`: how often it is to send its numbers.".
 -spec new(node(), pos_integer()) -> watch().
 new(Node, Interval) ->
     #{
@@ -72,7 +73,7 @@ new(Node, Interval) ->
         interval => Interval,
         phase => waiting,
         status => down,
-        why => <<"not reached yet">>,
+        why => sderl_mon_types:untried(),
         source => none,
         tries => 0,
         job => 0,
@@ -88,7 +89,7 @@ new(Node, Interval) ->
 step(due, _, #{phase := waiting} = W) ->
     attach(W);
 step(due, Now, #{phase := probed, heard := Heard, tries := Tries} = W) ->
-    %% It may have ended without our knowing; asking for it again does no harm.
+    %% The probe may have ended unnoticed; asking for it again does no harm.
     {Told, W1} = status(unreachable, silence(Now, Heard), W),
     {Effects, W2} = attach(W1#{tries := Tries + 1}),
     {Told ++ Effects, W2};
@@ -96,7 +97,7 @@ step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
     attach(W);
 step(due, Now, #{phase := stock} = W) ->
     read(Now, W);
-%% There is no connection, and the job may wait for its turn still: that says nothing about the
+%% There is no connection, and the job may still wait for its turn, which says nothing about the
 %% node.
 step(due, _, #{phase := attaching, status := down, job := Job} = W) ->
     {[{job, attach, Job}, {timer, ?JOB_MS}], W};
@@ -111,7 +112,7 @@ step(seen, _, W) ->
 %% The next sample may be of another run of the node, and is not compared with one from before.
 step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told, W1} = status(down, <<"the connection was lost">>, W),
-    %% The answer to what is under way counts no more.
+    %% The result of the job under way will be ignored.
     {Told ++ [{timer, ?FIRST_RETRY_MS}],
      next_job(W1#{phase := waiting, tries := 0, last := undefined})};
 step(nodedown, _, W) ->
@@ -120,14 +121,14 @@ step(woken, _, #{phase := probed} = W) ->
     attach(W);
 step(woken, Now, W) ->
     step(due, Now, W);
-%% A new term: another agent may have had the probe meanwhile, also where its last words have just
-%% come in. Messages under way have the old term.
+%% A new term: another agent may have had the probe meanwhile, even if a sample has just arrived.
+%% Messages under way have the old term.
 step(retake, _, #{phase := Phase} = W)
   when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
     attach(W);
 step(retake, _, W) ->
     {[], W};
-%% Other ways to read it, or another interval.
+%% The node is to be read in another way, or at another interval.
 step({configured, Interval}, _, #{phase := Phase} = W)
   when Phase =:= waiting; Phase =:= attaching ->
     {[], W#{interval := Interval}};
@@ -161,8 +162,8 @@ attached({ok, probe}, Now, #{heard := Heard} = W) ->
      W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
 attached({ok, {stock, Why}}, Now, W) ->
     read(Now, W#{source := stock, why := Why});
-%% Another agent has it, and its master is newer. This agent will hear of that; meanwhile the node
-%% is as it was.
+%% An agent of a newer master has the probe. This agent will hear of that master; meanwhile the node
+%% stays as it was.
 attached({error, term, _}, _, #{tries := Tries} = W) when Tries < ?PATIENCE ->
     {[{timer, ?DEPOSED_MS}], W#{phase := waiting, tries := Tries + 1}};
 attached({error, term, Why}, _, W) ->
@@ -200,60 +201,63 @@ heard(Sample, Now,
                         last := with_top(Top, maps:remove(facts, Sample)), facts := New,
                         top := maps:merge(Top, maps:with([top], Sample)), heard := Now}}.
 
-%% A probe tells of its node's processes only what has changed.
+%% A probe sends its node's processes only when they have changed.
 with_top(Top, #{source := probe} = Sample) -> maps:merge(Top, Sample);
 with_top(_, Sample) -> Sample.
 
-%% Of the groups that a node is not in only who is in them is asked: with many groups they would be
-%% most of what is kept of each node, and told again and again.
+%% Of the groups that a node is not in, only the members matter. With many groups, all the lists
+%% would be most of what is kept for each node, and sent again and again.
 summed_up(#{known := [_, _ | _] = Known} = Facts) ->
     Facts#{known := [{others, lists:usort(lists:append([Nodes || {_, Nodes} <- Known]))}]};
 summed_up(Facts) ->
     Facts.
 
-%% How many names a group has changes all the time and is told with the numbers.
+%% The number of a group's names changes all the time, and is among the numbers.
 told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) || G <- Groups]};
 told(Facts) -> Facts.
 
 -doc """
-The report on the node for others; none before the node was tried, because another agent may know
+The report on the node for others; `none` before the node was tried, because another agent may know
 more.
 """.
 -spec report(watch()) -> sderl_mon_message:node_report() | none.
-report(#{status := down, why := <<"not reached yet">>}) ->
-    none;
 report(#{status := Status, why := Why, source := Source, facts := Facts, last := Last}) ->
-    #{status => Status, why => Why, source => Source, facts => Facts, peers => visible(Last)}.
+    case Why =:= sderl_mon_types:untried() of
+        true -> none;
+        false ->
+            #{status => Status, why => Why, source => Source, facts => Facts,
+              peers => visible(Last)}
+    end.
 
 visible(undefined) -> [];
 visible(Sample) ->
     lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
 
--doc "The last sample since it was connected, with what the node said of itself last.".
+-doc "The last sample since the node was connected, and its last facts.".
 -spec sample(watch()) -> {undefined | sderl_mon_samples:sample(), sderl_mon_samples:facts() | #{}}.
 sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 
--doc "Whether it tells.".
+-doc "Whether the node sends samples, or answers readings.".
 -spec is_up(watch()) -> boolean().
 is_up(#{status := Status}) -> Status =:= up.
 
 -doc """
-Among whom it waits to be connected. A node that others have a link to does not wait for nodes that
-are off.
+The lane of the pool in which it waits to be connected. A node that others have a link to does not
+wait for nodes that are off.
 """.
 -spec lane(watch()) -> connect | retry.
 lane(#{tries := Tries}) when Tries > 1 -> retry;
 lane(_) -> connect.
 
--doc "How long ago it told, in milliseconds, while it is up.".
+-doc "The age of the last sample in milliseconds, while the node is up.".
 -spec age(Now :: integer(), watch()) -> integer() | none.
 age(Now, #{status := up, heard := Heard}) when is_integer(Now), is_integer(Heard) -> Now - Heard;
 age(_, _) -> none.
 
 -doc """
-By how many milliseconds a beat of `Interval` is to be shifted, so that it does not fall together
-with the samples that were `Ages` old at the last: of a node whose sample comes now just before and
-now just after the beat there would be none, then two. 0 where it is well.
+By how many milliseconds to shift a timer of `Interval`, so that it does not coincide with the
+samples, which have these `Ages` now: a node whose sample comes now just before and now just after
+it would count not at all, then twice. 0: no shift is needed.
 """.
 -spec shift(Ages :: [integer()], pos_integer()) -> integer().
 shift([], _) ->

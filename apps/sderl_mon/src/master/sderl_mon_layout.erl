@@ -14,14 +14,14 @@ load is even enough: a move costs the history of rates that the agent has, so it
 -type scope() :: sderl_mon_message:scope().
 -type placement() :: sderl_mon_message:placement().
 
--doc "The home of a node, from the groups that it is in.".
+-doc "The home of a node that is in these groups.".
 -spec home({node(), [Group :: term()]}) -> scope().
 home({Node, []}) -> {free, Node};
 home({_, Groups}) -> {group, hd(lists:sort(Groups))}.
 
 -doc """
-All scopes with the nodes that each watches, each node in exactly one. A group all of whose members
-have their homes elsewhere has a scope that watches nobody.
+All scopes with the nodes that each watches, each node in exactly one. A group whose members all
+have their homes elsewhere has a scope without nodes.
 """.
 -spec scopes(#{node() => [Group :: term()]}) -> #{scope() => [node()]}.
 scopes(Nodes) ->
@@ -37,9 +37,9 @@ weight(Nodes) -> 1 + length(Nodes).
 -doc """
 A monitoring node for each scope.
 
-`Present` says where scopes run now. They stay there, but for those of monitoring nodes that are not
-in `Monitors` and as many as it takes to even the load out once it differs by more than a quarter of
-the mean (and more than 4).
+`Present` says where scopes run now. They stay there, except for those of monitoring nodes that are
+not in `Monitors`, and those that must move to even out the load when it differs by more than a
+quarter of the mean (and more than 4).
 """.
 -spec place(#{scope() => [node()]}, Present :: placement(), Monitors :: [node()]) -> placement().
 place(_, _, []) ->
@@ -49,7 +49,7 @@ place(Scopes, Present, Monitors) ->
              || Scope := Monitor <- Present, is_map_key(Scope, Scopes),
                 lists:member(Monitor, Monitors)},
     Weights = #{Scope => weight(Nodes) || Scope := Nodes <- Scopes},
-    %% The heaviest first: what is left then fills the gaps.
+    %% The heaviest first: the lighter ones then fill the gaps.
     New = lists:sort([{-Weight, Scope} || Scope := Weight <- Weights, not is_map_key(Scope, Kept)]),
     Loads0 = maps:merge(#{M => 0 || M <- Monitors}, loads(Kept, Weights)),
     {Placed, Loads} = lists:foldl(
@@ -76,7 +76,7 @@ slack(Loads) -> max(4, lists:sum(maps:values(Loads)) div map_size(Loads) div 4).
 
 least(Loads) -> lists:min([{L, M} || M := L <- Loads]).
 
-%% Each move makes the sum of the squares of the loads less, so it ends.
+%% Each move decreases the sum of the squares of the loads, so this ends.
 even(Placement, Loads, Weights, Slack) ->
     {Least, To} = least(Loads),
     {Most, From} = lists:max([{L, M} || M := L <- Loads]),

@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_master).
 -moduledoc """
-The master of a monitoring node: does what `m:sderl_mon_master_core` decides. There is one on each;
-the lowest leads, the others run the agents that it gives them and are ready to take over.
+The master of a monitoring node: does what `m:sderl_mon_master_core` decides. Each monitoring node
+has one; the one with the lowest name leads, the others run the agents that it assigns to them and
+are ready to take over.
 
 Messages between masters are casts `{sderl_mon, 1, Kind, From, Payload}`; those of another version,
-of an unknown kind or not of their type (`m:sderl_mon_message`) are ignored. None is waited for.
+of an unknown kind or of a wrong type (`m:sderl_mon_message`) are ignored. No master waits for an
+answer.
 """.
 
 -behaviour(gen_server).
@@ -18,8 +20,12 @@ of an unknown kind or not of their type (`m:sderl_mon_message`) are ignored. Non
 -define(TICK_MS, 200).
 -define(RESTART_MS, 500).
 -define(CONNECT_MS, 10_000).
-%% The id of no group and no node.
+%% No group or node has this id.
 -define(SCOPE, <<"(master)">>).
+
+-type state() :: #{core := sderl_mon_master_core:state(),
+                   agents := #{sderl_mon_message:scope() => agent()}}.
+-type agent() :: #{pid := pid() | none, mon := reference(), spec := sderl_mon_message:orders()}.
 
 -doc "Starts the master of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -41,7 +47,7 @@ group_of(Id) -> gen_server:call(?MODULE, {group_of, Id}).
 -spec nodes() -> #{node() => sderl_mon_message:node_report()}.
 nodes() -> gen_server:call(?MODULE, nodes).
 
--spec init([]) -> {ok, map()}.
+-spec init([]) -> {ok, state()}.
 init([]) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     Found = [{Pid, Spec}
@@ -49,12 +55,12 @@ init([]) ->
     Agents = #{Scope => agent(Pid, Spec) || {Pid, #{scope := Scope} = Spec} <- Found},
     Core = sderl_mon_master_core:new(node(), sderl_mon_settings:shared(), now_ms()),
     State = step({adopted, [Spec || {_, Spec} <- Found]}, #{core => Core, agents => Agents}),
-    %% The core waits for this.
+    %% Before it leads, the core waits for these reports.
     lists:foreach(fun({Pid, _}) -> sderl_mon_agent:report(Pid) end, Found),
     self() ! tick,
     {ok, State}.
 
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(status, _From, #{core := Core} = State) ->
     {reply, sderl_mon_master_core:status(Core), State};
 handle_call({node_of, Id}, _From, #{core := Core} = State) ->
@@ -66,7 +72,7 @@ handle_call(nodes, _From, #{core := Core} = State) ->
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast({sderl_mon, 1, Kind, From, Payload}, State) when is_atom(From) ->
     case sderl_mon_message:check(Kind, Payload) of
         ok -> {noreply, step({peer, Kind, From, Payload}, State)};
@@ -75,7 +81,7 @@ handle_cast({sderl_mon, 1, Kind, From, Payload}, State) when is_atom(From) ->
 handle_cast(_, State) ->
     {noreply, State}.
 
--spec handle_info(term(), map()) -> {noreply, map()}.
+-spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info(tick, State) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     {noreply, step(tick, State)};
@@ -88,7 +94,7 @@ handle_info({sderl_mon_config, _}, State) ->
 handle_info({'DOWN', Mon, process, _, _}, #{agents := Agents} = State) ->
     case [Scope || Scope := #{mon := M} <- Agents, M =:= Mon] of
         [Scope] ->
-            %% Not at once: what killed it may be there still.
+            %% Not at once: its cause of death may persist.
             _ = erlang:send_after(?RESTART_MS, self(), {restart, Scope}),
             #{Scope := Agent} = Agents,
             {noreply, State#{agents := Agents#{Scope := Agent#{pid := none}}}};
@@ -112,7 +118,7 @@ effect({tell, Node, Kind, Payload}, State) ->
     _ = sderl_mon_tell:master(Node, ?MODULE, Kind, Payload),
     State;
 effect({connect, Node}, State) ->
-    %% Monitoring nodes wait for no others.
+    %% In the lane `reach`, so that nodes that cannot be connected do not delay it.
     ok = sderl_mon_pool:run(reach, {connect, Node}, {connect, Node},
                             fun() -> sderl_mon_reach:connect(Node) end, ?CONNECT_MS),
     State;

@@ -6,37 +6,39 @@ State)` gives the effects, in order, and the new state. `Now` is monotonic time 
 
 ## Who leads
 
-Each monitoring node has a master and all know the same: reports go to all of them. The lowest that
-lives leads. They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is
-dead. A new leader takes a term above all that it has seen, which no other master takes, so that of
-two leaders (after a cut, or when a stopped node goes on) the later one is obeyed. A new master
-first asks the others what they know, and waits for it up to 1.5 s; one that finds agents running on
-its own node waits until they have told it. So agents that run are adopted where they are.
+Each monitoring node has a master, and all masters know the same, because reports go to all of them.
+The live master with the lowest node name leads. Masters send beats every 500 ms; one that was not
+heard for 3 s, or whose connection was lost, counts as dead. A new leader takes a term above all
+that it has seen, which no other master takes, so that of two leaders (after a cut, or when a
+stopped node goes on) the later one is obeyed. A new master first asks the others for their state,
+and waits up to 1.5 s for it; one that finds agents on its own node waits for their reports. So
+running agents are adopted where they are.
 
-Each beat says whom its sender hears. While another that is heard hears a lower one, that one leads,
-also where it is not heard here: of two that are cut off from each other alone, the higher does not
-lead, and gives up its agents after 3 s, which the other has placed elsewhere by then.
+Each beat says which masters its sender hears. If a master hears another one that hears a master
+with a lower name, then that one leads, even if it is not heard here. So if only two masters are cut
+off from each other, the one with the higher name does not lead. It gives up its agents after 3 s;
+the other has placed them elsewhere by then.
 
 ## What a leader does
 
-From what nodes say of themselves and of others it makes the list of all nodes and the groups of
-each (`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and
-from all that the topology. The plan goes to all masters, whole; each runs its own part of it. A
-master that missed the plan has an old version in its beat, and is sent the plan again.
+From the reports of nodes it makes the list of all nodes and the groups of each
+(`m:sderl_mon_members`), from these the agents and where they run (`m:sderl_mon_layout`), and from
+all that the topology. The whole plan goes to all masters, and each runs its part of it. A master
+that missed the plan has an old version in its beat, and is sent the plan again.
 
-## What is set
+## Settings
 
-A setting (`m:sderl_mon_shared`) is told to all masters at once, and each beat says which settings
-its sender knows: a master that knows later ones tells it. So a setting holds once one master that
-goes on living knows it, whoever leads. It is lost only if its node dies before its message has
-reached such a master, or where that got lost (a cut, say), before their next beats. Of two settings
-of one option the later holds, everywhere.
+A setting (`m:sderl_mon_shared`) is sent to all masters at once, and each beat says which settings
+its sender knows: a master that knows later ones sends them. So a setting survives once one live
+master knows it, whichever leads. It is lost only if its node dies before such a master has it (by
+its message, or after a cut by the next beats). Of two settings of one option the later wins,
+everywhere.
 
 ## Not promised
 
-Monitoring nodes that are cut off from each other, so that none hears both, and both see the
-cluster, lead both. A probe tells the one of the higher term; the other shows its nodes as watched
-by a newer master.
+If two monitoring nodes are cut off from each other, no third one hears both, and both see the
+cluster, then both lead. A probe sends its samples to the one with the higher term; the other shows
+its nodes as watched by a newer master.
 """.
 
 -export([new/3, step/3]).
@@ -71,7 +73,7 @@ by a newer master.
     | {topology, Hubs :: [node()], sderl_mon_types:topology()}
     | {events, Hubs :: [node()], Term :: integer(), [sderl_mon_types:new_event()]}.
 
--doc "A master that has heard nothing yet, with what is set at its node.".
+-doc "A master that has heard nothing yet, with the settings of its node.".
 -spec new(node(), sderl_mon_message:shared(), integer()) -> state().
 new(Self, #{config := Config, stamps := Stamps}, Now) ->
     #{
@@ -92,7 +94,7 @@ new(Self, #{config := Config, stamps := Stamps}, Now) ->
         beats => #{},
         apart => none,
         nodes => #{},
-        %% The reports when the leader was last heard: by then it has told what they say.
+        %% The reports when the leader was last heard: it has told subscribers of these.
         led => #{},
         version => {undefined, 0},
         plan => none,
@@ -132,7 +134,7 @@ step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
         hold := Now + ?ADOPT_MS
     }};
 step({monitor_down, Node}, Now, #{beats := Beats} = State) when is_map_key(Node, Beats) ->
-    %% The next tick tells the others, who may wait for it.
+    %% The next tick sends a beat: others may wait for it.
     elect(Now, State#{beats := maps:remove(Node, Beats), last_beat := Now - ?BEAT_MS});
 step({monitor_down, _}, _, State) ->
     {[], State};
@@ -142,7 +144,7 @@ step({peer, Kind, From, Payload}, Now, #{self := Self} = State)
 step(_, _, State) ->
     {[], State}.
 
-%% This node stood still: that others were not heard meanwhile says nothing about them.
+%% This node was stopped, so the silence of others meanwhile says nothing about them.
 woken(Now, #{last_tick := Last, beats := Beats} = State) when Now - Last > ?DEAD_MS div 2 ->
     State#{beats := #{M => B#{at := Now} || M := B <- Beats}};
 woken(_, State) ->
@@ -156,7 +158,7 @@ monitors(#{self := Self, config := #{monitors := Monitors}, beats := Beats}) ->
 live(Now, #{self := Self, beats := Beats}) ->
     lists:usort([Self | [M || M := #{at := At} <- Beats, Now - At < ?DEAD_MS]]).
 
-%% With those whom they hear, and whether the lowest of all is heard here.
+%% The lowest of the live masters and of those that they hear, and whether it is heard here.
 lowest(Now, #{beats := Beats} = State) ->
     Live = live(Now, State),
     Lowest = lists:min(
@@ -179,7 +181,7 @@ beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} 
         State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
 
-%% Settings, made here or elsewhere.
+%% Merges settings, made here or elsewhere.
 heed(Theirs, State) ->
     Ours = shared(State),
     case sderl_mon_shared:merge(Theirs, Ours) of
@@ -192,7 +194,7 @@ adopt(Theirs, State) ->
     Adopted = sderl_mon_shared:adopt(maps:with([config, stamps], Theirs), shared(State)),
     {[{adopt_config, Adopted}], maps:merge(State, Adopted)}.
 
-%% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
+%% With `seen`: a leader whose term was passed while it was cut off must learn that.
 beating(Now,
         #{self := Self, role := Role, term := Term, seen := Seen, version := Version,
           stamps := Stamps} = State) ->
@@ -212,11 +214,11 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
                 false -> lead(Now, State)
             end;
         {leader, Self} when Seen > Term ->
-            %% Another led meanwhile.
+            %% Another master led meanwhile.
             lead(Now, State);
         {leader, Self} ->
             {[], State};
-        %% It leads others, and cannot say so here.
+        %% The lowest leads others, but is not heard here.
         {leader, _} when not Heard, Seen > Term ->
             {[], State#{role := follower, leader := Lowest}};
         {leader, _} ->
@@ -234,15 +236,16 @@ lead(Now, #{self := Self, seen := Seen} = State) ->
     Led = State#{role := leader, leader := Self, term := Term, seen := Term, plan := none,
                  topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
-    %% At once, so that no other leads on.
+    %% A beat at once, so that no other master goes on leading.
     {[{tell, M, beat, beating(Now, State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
 
-%% Above all that was seen, and another than what any other that saw the same would take.
+%% Above all that was seen, and different from the term that another master with the same view would
+%% take.
 next_term(Seen, Self) -> (((Seen bsr 10) + 1) bsl 10) bor erlang:phash2(Self, 1024).
 
-%% The topology that it knew as a follower: the takeover is about the difference.
+%% The topology that it knew as a follower: its first events are the differences from that.
 followed(#{role := leader, plan := #{hubs := Hubs}, self := Self} = State) ->
-    %% Another led meanwhile and told everybody that this one was gone.
+    %% Another master led meanwhile, and reported that this one was gone.
     topology(Hubs -- [Self], State#{leader := undefined});
 followed(#{plan := #{hubs := Hubs}, led := Led} = State) ->
     topology(Hubs, State#{nodes := Led});
@@ -259,7 +262,7 @@ heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Versi
     {Effects, State2} = add(Missed, elect(Now, follow(From, Lead, Term, State1))),
     case {State2, is_map_key(From, Beats)} of
         {#{role := leader}, false} ->
-            %% One more to run agents.
+            %% One more master that can run agents.
             add(Effects, settle(State2));
         {#{role := leader, version := V, term := T}, true} when Version =/= V; Term < T ->
             {Effects ++ assign(From, State2), State2};
@@ -273,7 +276,7 @@ heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement} = P
       State) ->
     #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch,
       beats := Beats} = State,
-    %% As good as a beat: without it the agents of that node would be moved.
+    %% It counts as a beat: otherwise the agents of that node would be moved.
     Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0},
                        hears => []}},
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
@@ -281,7 +284,7 @@ heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement} = P
         true when Theirs > 0 ->
             adopt(Payload, State1#{
                 seen := Theirs,
-                %% Its clock is another one.
+                %% `since` is by the other node's monotonic clock.
                 nodes := maps:merge(#{N => R#{since := Now} || N := R <- Nodes}, Own),
                 placement := maps:merge(Mine, Placement),
                 epoch := max(Epoch, maps:get(epoch, Payload))
@@ -306,7 +309,7 @@ heard(config, _, Set, _, State) ->
 heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
     case maps:get(Scope, Placement, From) of
         From -> reported(Reports, Now, State);
-        %% It was moved, and does not know yet.
+        %% The agent was moved, and does not know it yet.
         _ -> {[], State}
     end;
 heard(_, _, _, _, State) ->
@@ -322,7 +325,7 @@ add(Effects, {More, State}) -> {Effects ++ More, State}.
 %% ---------------------------------------------------------------- nodes
 
 reported(Reports, Now, #{nodes := Nodes} = State) ->
-    %% A node that was forgotten meanwhile stays so.
+    %% A node that was forgotten meanwhile stays forgotten.
     New = #{N => sderl_mon_members:known(R, maps:get(N, Nodes), Now)
             || N := R <- Reports, is_map_key(N, Nodes)},
     Seen = seen(New, State),
@@ -331,7 +334,7 @@ reported(Reports, Now, #{nodes := Nodes} = State) ->
         Nodes1 -> add(Seen, settle(State#{nodes := Nodes1}))
     end.
 
-%% Nodes that the agents here cannot reach and others have links to: they may be back.
+%% Nodes that the agents here cannot reach, but others have links to: they may be back.
 seen(New, #{self := Self, nodes := Nodes, members := Members, placement := Placement}) ->
     Peers = lists:usort(lists:append([Ps || _ := #{status := up, peers := Ps} <- New])),
     [
@@ -357,8 +360,8 @@ planned(Now, #{role := leader, self := Self, config := Config, stamps := Stamps,
     Members = sderl_mon_members:groups(Nodes),
     Scopes = sderl_mon_layout:scopes(Members),
     Placement = sderl_mon_layout:place(Scopes, Placement0, Live),
-    %% All groups of each node, also those in which no other agent is to run: the next leader tells
-    %% as news what differs from what the plan says.
+    %% With all groups of each node, even if no agent moves: the next leader reports as events what
+    %% differs from this plan.
     Essence = {Members, Placement, Live, Monitors, Config},
     State1 = State#{nodes := Nodes, members := Members, placement := Placement},
     {Effects, State2} =
@@ -384,8 +387,7 @@ assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) ->
     [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
 assign(_, _) -> [].
 
-%% An agent without nodes to watch does not run: of a thousand groups of ten nodes that is nearly
-%% all.
+%% A scope without nodes needs no agent: of a thousand groups on ten nodes that is nearly all.
 orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors,
          config := Config}, #{self := Self}) ->
     [
@@ -426,7 +428,7 @@ upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
         [] when Now - Last >= ?AGAIN_MS ->
             Old = [N || N := #{status := down, since := Since} <- Nodes, Now - Since > ?FORGET_MS],
             Kept = maps:without(Old, Nodes),
-            %% Nodes that another node still knows come back as not reached yet, and are tried.
+            %% Nodes that another node still knows stay, and are tried again.
             Needed = sderl_mon_members:found(Kept, maps:get(config, State), []),
             planned(Now, State#{nodes := maps:without(Old -- Needed, Nodes)});
         [] -> {[], State}
@@ -435,7 +437,8 @@ upkeep(Now, #{apart := Apart} = State) ->
     case {lowest(Now, State), Apart} of
         {{_, true}, _} -> {[], State#{apart := none}};
         {{_, false}, none} -> {[], State#{apart := Now}};
-        %% Its plan is not heard here. With no version, all of it is told once it can be.
+        %% The lowest leads, and its plan is not heard here. Without a version this master gets the
+        %% plan as soon as it is heard again.
         {{_, false}, Since} when is_integer(Since), Now - Since >= ?DEAD_MS ->
             {[{run, []}], State#{apart := given_up, version := {undefined, 0}}};
         {{_, false}, _} -> {[], State}
@@ -471,7 +474,7 @@ shared(State) -> maps:with([config, stamps], State).
     agents := sderl_mon_message:placement()
 }.
 
--doc "For people.".
+-doc "What this master knows, for people.".
 -spec status(state()) -> status().
 status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := Nodes,
          placement := Placement, last_tick := Now} = State) ->

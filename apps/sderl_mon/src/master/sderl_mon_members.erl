@@ -18,7 +18,7 @@ its fellow members count; if none of them is up either, it stays in its former g
 %% More than anybody runs.
 -define(MOST_NODES, 5000).
 
--doc "The reports of nodes on which there is no report yet.".
+-doc "Initial reports, of nodes that no agent has reported on yet.".
 -spec unknown([node()], Now :: integer()) -> reports().
 unknown(Nodes, Now) ->
     Report = #{status => down, why => sderl_mon_types:untried(), source => none, facts => #{},
@@ -26,7 +26,7 @@ unknown(Nodes, Now) ->
     #{Node => Report || Node <- Nodes}.
 
 -doc """
-A new report over the one before: what a node said of itself holds until it says something else.
+A new report, merged over the one before: a node's facts stay until it sends others.
 """.
 -spec known(sderl_mon_message:node_report(), sderl_mon_message:node_report(), integer()) ->
     sderl_mon_message:node_report().
@@ -38,9 +38,9 @@ known(New, _, Now) ->
     New#{since => Now}.
 
 -doc """
-All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is
-linked to or names as a member of a group; without the monitoring nodes, and only those that the
-configuration allows.
+All nodes that are to be watched: those known before, the seeds, and the nodes that a node which is
+up is linked to or names as members of a group; without the monitoring nodes, and only those that
+the configuration allows.
 """.
 -spec found(reports(), sderl_mon_message:config(), Monitors :: [node()]) -> [node()].
 found(Reports, #{seeds := Seeds, nodes := Which}, Monitors) ->
@@ -66,7 +66,7 @@ groups(Reports) ->
     Claims = claims(Reports),
     #{Node => groups_of(Node, Report, Claims) || Node := Report <- Reports}.
 
-%% By group, whom its members that are up have for members.
+%% By group, the members that its members which are up list.
 claims(Reports) ->
     Said = [{G, Ms}
             || _ := #{status := up, facts := Facts} <- Reports,
@@ -87,7 +87,7 @@ own(Facts) -> lists:sort([G || #{group := G} <- maps:get(groups, Facts, [])]).
 -doc "The monitoring nodes: whether each lives, and whether it leads.".
 -type masters() :: [{node(), IsLive :: boolean(), Leads :: boolean()}].
 
--doc "All that there is, from the reports, the groups of each node, and where agents run.".
+-doc "The topology, from the reports, the groups of each node, and where agents run.".
 -spec topology(sderl_mon_types:t(), masters(),
                #{nodes := reports(), members := #{node() => [term()]},
                  placement := sderl_mon_message:placement()}) ->
@@ -162,7 +162,7 @@ group_infos(Reports, Members, Placement) ->
      || G := Nodes <- ByGroup
     }.
 
-%% By group, the members that have lost its majority, as they say themselves.
+%% By group, the members that report to have lost its majority.
 minorities(Reports) ->
     maps:groups_from_list(
         fun({Group, _}) -> Group end,
@@ -190,14 +190,14 @@ group_info(Nodes, Said, Agent) ->
         Live -> Info#{live => [sderl_mon_types:id(N) || N <- Live]}
     end.
 
-%% While a group is split there are several: that of the most.
+%% A split group has several coordinators: the one that most members report.
 most([]) -> undefined;
 most(List) ->
     Counts = maps:groups_from_list(fun(C) -> C end, List),
     {_, Most} = lists:max([{length(Same), C} || C := Same <- Counts]),
     sderl_mon_types:id(Most).
 
--doc "The node of an id; no atom is made of it.".
+-doc "The node of an id, without making an atom.".
 -spec node_of(sderl_mon_types:id(), reports()) ->
     {ok, node(), sderl_mon_message:status()} | {error, unknown}.
 node_of(Id, Nodes) ->
@@ -223,8 +223,8 @@ group_of(Id, Nodes) ->
 %% ---------------------------------------------------------------- what changed
 
 -doc """
-The differences between two topologies, in words. The first of all tells no events: everything would
-be new.
+Events for the differences between two topologies. The first topology gives none, because everything
+would be new.
 """.
 -spec events(none | sderl_mon_types:topology(), sderl_mon_types:topology()) ->
     [sderl_mon_types:new_event()].
@@ -252,7 +252,7 @@ node_event(Id, _, #{status := down} = Info) ->
 node_event(Id, _, #{status := unreachable} = Info) ->
     [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
 
-why(Info) -> maps:get(why, Info, <<"it does not say why">>).
+why(Info) -> maps:get(why, Info, <<"the reason is not known">>).
 
 group_events(Before, After) ->
     [in_group(group_created, Id, "the group ~ts has ~ts", [Id, counted(length(Nodes))])
