@@ -2,19 +2,18 @@
 -module(sderl_mon_archive).
 -moduledoc """
 Keeps the frames of the hub of this node in files for long: frames of a minute for eight days, of
-ten minutes for 35 days, of an hour for 400 days, all of the same folder in at most `max_bytes`
-(1 GiB). Beyond that the oldest file of the level that has most goes first.
+ten minutes for 35 days, of an hour for 400 days, in at most `max_bytes` (1 GiB) for the folder.
+Beyond that the level with most bytes loses its oldest file first.
 
-The configuration says where (`archive`). Who starts again with a folder goes on with it: what the
-finer level has of a slot that was open is merged again, so that less than a minute is lost. Only
-one node may keep its frames in a folder.
+The configuration names the folder (`archive`). A node that starts again with a folder continues it:
+open slots are merged again from the finer level, so that less than a minute is lost. Only one node
+may keep its frames in a folder.
 
-The process is a subscriber of the hub like others, and the hub never waits for it. Where a file
-cannot be written, as on a full disk, that is logged once, and frames wait in memory until it can be
-written again. At most 32 MiB wait; beyond that the oldest are missing, and counted (`info/0`).
+The process is a subscriber of the hub, and the hub never waits for it. If a file cannot be written,
+as on a full disk, that is logged once, and frames wait in memory until it can be written again. At
+most 32 MiB wait; beyond that the oldest frames are dropped and counted (`info/0`).
 
-Questions are answered in the process that asks (`series/4`): this one only says where the frames
-are.
+A query runs in the process that asks (`series/4`); this process only says where the frames are.
 """.
 
 -behaviour(gen_server).
@@ -24,18 +23,19 @@ are.
 -export([start_link/0, start_link/1]).
 -export([series/4, range/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export_type([info/0]).
 
 -define(MINUTE, 60_000).
 -define(DAY, 86_400_000).
 -define(LEVELS, [{?MINUTE, 8 * ?DAY, ?DAY}, {10 * ?MINUTE, 35 * ?DAY, 5 * ?DAY},
                  {60 * ?MINUTE, 400 * ?DAY, 50 * ?DAY}]).
 -define(MAX_BYTES, 1_073_741_824).
-%% A file is at most about such a part of all: so much may have to go at once.
+%% A file is at most about this part of all bytes, because it is deleted as a whole.
 -define(PARTS, 16).
-%% Until the hub is there.
+%% How often to try to subscribe at a hub that is not there, and to use a folder that was refused.
 -define(AGAIN_MS, 1_000).
 -define(REFUSED_MS, 60_000).
-%% Of 200 nodes the frames of half a day.
+%% The frames of 200 nodes of half a day.
 -define(MOST_WAITING, 33_554_432).
 
 -doc "The value of `archive` in `t:sderl_mon_config:config/0`.".
@@ -54,7 +54,7 @@ are.
     ladder :: sderl_mon_ladder:ladder(),
     writers = #{} :: #{sderl_mon_ladder:step() => sderl_mon_archive_file:writer()},
     topology = none :: sderl_mon_types:topology() | none,
-    %% The last one in the open file of each step.
+    %% The last topology in the open file of each step.
     told = #{} :: #{sderl_mon_ladder:step() => sderl_mon_types:topology()},
     %% Frames that could not be written yet, the oldest first, and their bytes.
     waiting = queue:new() :: queue:queue(known()),
@@ -70,7 +70,7 @@ are.
 
 -type state() :: off | refused() | #kept{}.
 
--doc "Keeps what the configuration in force says.".
+-doc "Keeps frames as the configuration in force says.".
 -spec start_link() -> gen_server:start_ret().
 start_link() -> start_link(maps:get(archive, sderl_mon_settings:get())).
 
@@ -79,8 +79,8 @@ start_link() -> start_link(maps:get(archive, sderl_mon_settings:get())).
 start_link(Wanted) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Wanted, []).
 
 -doc """
-As `sderl_mon_hub:series/5` of the present, and of what is kept here for the time before the history
-of the hub.
+As `sderl_mon_hub:series/5` for `live`, with the archive's frames for the time before the history of
+the hub.
 """.
 -spec series(sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
@@ -95,7 +95,7 @@ series(What, From, To, Points) ->
     end,
     sderl_mon_query:series(maps:merge(maps:with([is_rate], Live), Store), What, From, To, Points).
 
--doc "From when to when frames are kept here; `{0, 0}` for none.".
+-doc "The time range of the frames in the archive; `{0, 0}` for none.".
 -spec range() -> {sderl_mon_types:t(), sderl_mon_types:t()}.
 range() ->
     case call(kept) of
@@ -104,18 +104,29 @@ range() ->
     end.
 
 -doc """
-`off`; `{refused, Why}` where the folder cannot be used; or about what is kept: `dir`, `range`,
-`bytes`, `max_bytes`, `frames` (by step in milliseconds), `missed` frames, those that are `waiting`
-to be written, and whether writing fails just now (`is_failing`).
+`refused`: the folder cannot be used. `frames` are counted by step in milliseconds; `missed` were
+dropped, `waiting` are to be written; `is_failing`: writing fails at present.
 """.
--spec info() -> off | {refused, Why :: binary()} | map().
+-type info() :: off | {refused, Why :: binary()} | #{
+    dir := binary(),
+    range := {sderl_mon_types:t(), sderl_mon_types:t()},
+    bytes := non_neg_integer(),
+    max_bytes := pos_integer(),
+    frames := #{pos_integer() => non_neg_integer()},
+    missed := non_neg_integer(),
+    waiting := non_neg_integer(),
+    is_failing := boolean()
+}.
+
+-doc "The state of the archive.".
+-spec info() -> info().
 info() ->
     case call(info) of
         none -> off;
         Info -> Info
     end.
 
-%% While the process restarts, or waits for a disk, nothing is kept: what the hub has is shown.
+%% While the process restarts, or waits for a disk, only the frames of the hub are shown.
 call(Question) ->
     try
         gen_server:call(?MODULE, Question)
@@ -149,7 +160,7 @@ stored(Dir, Range) ->
 topology({ok, Packed}) -> sderl_mon_clean:packed_topology(Packed);
 topology({error, gone}) -> none.
 
-%% The hub's history where that reaches, and what is kept before.
+%% The hub's history as far as it reaches back, and the archive for the time before.
 joined(#{range := {0, 0}}, Kept) -> Kept;
 joined(#{range := {Begins, To}, topology := Now, fold := FoldNow},
        #{range := {From, _}, topology := Then, fold := FoldThen}) ->
@@ -255,11 +266,11 @@ unsubscribe() ->
 
 %% ---------------------------------------------------------------- beginning
 
-%% A folder may come later, as one that is mounted, or another program leave it.
+%% A folder may become usable later: it may be mounted, or another program may leave it.
 first(Wanted) ->
     case tried(Wanted) of
         {refused, _, Why} = Refused ->
-            ?LOG_ERROR("No frames are kept in ~ts; it is tried again each minute", [Why]),
+            ?LOG_ERROR("No frames are kept in ~ts; this is tried again each minute", [Why]),
             Refused;
         State -> State
     end.
@@ -281,7 +292,7 @@ begin_with(#{dir := Given} = Wanted) ->
         {ok, Index, Damaged} ?=
             sderl_mon_archive_file:found(Dir, sderl_mon_archive_index:new(?LEVELS)),
         Damaged > 0 andalso
-            ?LOG_WARNING("The archive ~ts is damaged in ~b places, which are passed over",
+            ?LOG_WARNING("The archive ~ts is damaged in ~b places, which are skipped",
                          [Dir, Damaged]),
         {ok, Ladder} = sderl_mon_ladder:new([Step || {Step, _, _} <- ?LEVELS]),
         subscribe(bounded(remember(
@@ -298,8 +309,8 @@ refusal(Dir, Reason) when Reason =:= eexist; Reason =:= enotdir ->
 refusal(Dir, Reason) when is_atom(Reason) -> [Dir, ": ", file:format_error(Reason)];
 refusal(_Dir, Sentence) -> Sentence.
 
-%% The slots that were open are merged again. (A slot of a coarse step closes with the first finer
-%% frame behind it: so it may be the one before that of the newest frame.)
+%% Merges the open slots again. (A slot of a coarse step closes with the first finer frame after it,
+%% so the slot before that of the newest frame may still have been open.)
 remember(#kept{dir = Dir, index = Index} = K) ->
     [Finest | _] = Steps = sderl_mon_archive_index:steps(Index),
     Coarsest = lists:last(Steps),
@@ -334,7 +345,7 @@ subscribe(K) ->
         exit:_Gone -> later(K)
     end.
 
-%% ---------------------------------------------------------------- what the hub tells
+%% ---------------------------------------------------------------- messages of the hub
 
 heard({sderl_mon, frame, Frame}, K) -> push(Frame, K);
 heard({sderl_mon, topology, Topology}, #kept{topology = none} = K) ->
@@ -347,9 +358,9 @@ heard({sderl_mon, topology, Topology}, #kept{topology = Last} = K) ->
 heard({sderl_mon, missed, N}, #kept{missed = Missed} = K) -> K#kept{missed = Missed + N};
 heard(_Other, K) -> K.
 
-%% Frames behind the last one that is kept are those that a start merges again, and those of a clock
-%% that was set back. A clock that was ahead does not keep out what comes after it was set right;
-%% but what a start merges again of that time is there already.
+%% A frame that ends no later than the last kept one was merged again after a start, or the clock
+%% was set back: it is not kept. But if the last kept frame is in the future, the clock was ahead
+%% before, and the frame is new unless the archive has it.
 push(#{t := T} = Frame, #kept{ladder = Ladder0} = K) ->
     {Done, Ladder} = sderl_mon_ladder:push(Frame, fun sderl_mon_metrics:is_rate/1, Ladder0),
     Now = sderl_mon_clock:wall_ms(),
@@ -388,7 +399,7 @@ take_first(#kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
             {Known, K#kept{waiting = Left, waiting_bytes = Bytes - byte_size(Packed)}}
     end.
 
-%% In their order. A step whose file cannot be written now holds up no other one.
+%% Writes waiting frames in order. A step whose file cannot be written does not hold up the others.
 write_waiting(#kept{waiting = Waiting} = K) ->
     All = K#kept{waiting = queue:new(), waiting_bytes = 0},
     case lists:foldl(fun write_unless_failed/2, {[], All}, queue:to_list(Waiting)) of
@@ -413,7 +424,7 @@ write({Step, {T, Span, Packed}, Topology}, K0) ->
         write_record(Step, {{frame, Step, T, Span}, Packed}, K2)
     end.
 
-%% The open file of a level, if that is the one for a frame.
+%% Opens the file for a frame, unless it is the open file of its level.
 writer({Step, T}, #kept{dir = Dir, index = Index, writers = Writers, most = Most} = K) ->
     Key = sderl_mon_archive_index:key({Step, T}, Most div ?PARTS, Index),
     case Writers of
@@ -433,7 +444,7 @@ close(Step, Writers) ->
         #{} -> ok
     end.
 
-%% Once in each file, and when it has changed.
+%% A topology is written once in each file, and when it has changed.
 write_topology(_At, none, K) -> {ok, K};
 write_topology({Step, T}, Topology, #kept{told = Told} = K) ->
     case Told of
@@ -458,11 +469,11 @@ works(#kept{dir = Dir} = K) ->
     ?LOG_NOTICE("Frames are kept in ~ts again", [Dir]),
     K#kept{is_failing = false}.
 
-%% The next frame opens the file anew, and takes away what is there of this one.
+%% The next frame opens the file again, which cuts off what was written of this one.
 fails(Step, Reason, #kept{dir = Dir, writers = Writers} = K) ->
     ok = close(Step, Writers),
     K#kept.is_failing orelse
-        ?LOG_ERROR("Frames cannot be kept in ~ts: ~ts; they wait in memory and are tried again",
+        ?LOG_ERROR("Frames cannot be kept in ~ts: ~ts; they wait in memory until they can",
                    [Dir, text(Reason)]),
     K#kept{writers = maps:remove(Step, Writers), is_failing = true}.
 
@@ -475,7 +486,7 @@ bounded(Now, #kept{index = Index, most = Most} = K) ->
     lists:foldl(fun(Key, #kept{dir = Dir, index = Known} = Acc) ->
         case sderl_mon_archive_file:delete(Dir, Key) of
             ok -> Acc#kept{index = sderl_mon_archive_index:drop(Key, Known)};
-            %% Writing is tried again with the next frame.
+            %% Deleting is tried again with the next frame.
             {error, _} -> Acc
         end
     end, K, sderl_mon_archive_index:excess(Now, Most, Index)).

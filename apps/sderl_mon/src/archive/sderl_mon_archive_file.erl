@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_archive_file).
 -moduledoc """
-The files of an archive: what is in them, one more record, one record read. Their format is that of
+The files of an archive: finds what is in them, writes and reads records. Their format is that of
 `m:sderl_mon_segment`.
 """.
 
@@ -10,7 +10,7 @@ The files of an archive: what is in them, one more record, one record read. Thei
 
 -export_type([writer/0]).
 
--doc "A file that is written to, and where its next record comes.".
+-doc "A file that is being written, and the position of its next record.".
 -type writer() :: {sderl_mon_archive_index:key(), file:fd(), Position :: pos_integer()}.
 
 -doc "The index of the files in a folder. What cannot be read is left as it is.".
@@ -36,7 +36,7 @@ key(Name, Index) ->
         _ -> none
     end.
 
-%% The index with the records of a file, as far as it is good.
+%% The index with the readable records of a file.
 scanned(Dir, Key, Index) ->
     Path = path(Dir, Key),
     case file:open(Path, [read, raw, binary]) of
@@ -70,8 +70,8 @@ noted({topology, _, T, _}, Key, Place, Index) ->
 noted(_Other, _Key, _Place, Index) -> Index.
 
 -doc """
-Opens a file for more records, and begins it where there is none. What is cut or damaged at its end,
-as after a full disk, is taken away.
+Opens a file for more records, and creates it if there is none. What is damaged at its end, as after
+a full disk, is cut off.
 """.
 -spec open(Dir :: binary(), sderl_mon_archive_index:key(), sderl_mon_archive_index:index()) ->
     {ok, writer(), sderl_mon_archive_index:index()} | {error, term()}.
@@ -118,8 +118,8 @@ begin_file(Path, Key, Index) ->
     end.
 
 -doc """
-Writes a record and notes it. After an error the file is to be opened again, as nobody knows how
-much of the record is there.
+Writes a record and adds it to the index. After an error the file has to be opened again, because it
+is not known how much of the record was written.
 """.
 -spec write({sderl_mon_segment:described(), Packed :: binary()}, writer(),
             sderl_mon_archive_index:index()) ->
@@ -150,8 +150,8 @@ delete(Dir, Key) ->
 %% ---------------------------------------------------------------- reading
 
 -doc """
-Folds over frames as they are packed, in the order of their entries. What is gone, as its file was
-deleted meanwhile, or damaged, is passed over.
+Folds over packed frames, in the order of their entries. Frames that are damaged, or whose file was
+deleted meanwhile, are skipped.
 """.
 -spec fold(Dir :: binary(), [sderl_mon_ladder:entry(sderl_mon_archive_index:place())],
            fun((sderl_mon_ladder:entry(), Acc) -> Acc), Acc) -> Acc.
@@ -166,7 +166,7 @@ each([{T, Span, Place} | Rest], Fun, Acc, Dir, Reader0) ->
         {{error, gone}, Reader} -> each(Rest, Fun, Acc, Dir, Reader)
     end.
 
--doc "What is packed in one record. Errors: `gone`, also for one that is damaged.".
+-doc "The packed content of a record. Errors: `gone`, also for a damaged record.".
 -spec read(Dir :: binary(), sderl_mon_archive_index:place()) -> {ok, binary()} | {error, gone}.
 read(Dir, Place) ->
     {Result, Reader} = read_with(Dir, Place, none),

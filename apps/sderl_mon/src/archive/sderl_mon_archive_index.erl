@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_archive_index).
 -moduledoc """
-Which frames an archive has, in which of its files, and which files it may lose. Pure.
+Which frames an archive has, in which of its files, and which files may be deleted. Pure.
 
-A level has the frames of one step. Each of its files holds those that end in one slot of time, all
-slots of a level as long, or a part of them where they are many. A file is named by the step, the
-Unix time at which its slot begins, in seconds, and the number of the part:
+A level has the frames of one step. Its time is divided into slots of equal length; a file has the
+frames that end in one slot, or a part of them if they are many. A file is named by the step, the
+Unix time in seconds at which its slot begins, and the number of the part:
 `60s-1795737600-0.archive`.
 """.
 
@@ -17,7 +17,7 @@ Unix time at which its slot begins, in seconds, and the number of the part:
 
 -doc "Milliseconds of a step, how long its frames are kept, and the time that a file covers.".
 -type level() :: {StepMs :: pos_integer(), KeepMs :: pos_integer(), FileMs :: pos_integer()}.
--doc "`Begins` is when the slot does.".
+-doc "A file; `Begins` is when its slot begins.".
 -type key() ::
     {StepMs :: pos_integer(), Begins :: sderl_mon_types:t(), Part :: non_neg_integer()}.
 -doc "A record in a file.".
@@ -34,7 +34,7 @@ Unix time at which its slot begins, in seconds, and the number of the part:
 
 -define(ENDING, ".archive").
 
--doc "An archive without files. Of the levels the finest is first.".
+-doc "An archive without files. The finest level comes first.".
 -spec new([level(), ...]) -> index().
 new(Levels) -> #{levels => Levels, files => #{}}.
 
@@ -43,8 +43,8 @@ new(Levels) -> #{levels => Levels, files => #{}}.
 steps(#{levels := Levels}) -> [Step || {Step, _, _} <- Levels].
 
 -doc """
-The file that a frame which ends then belongs into: the last part of its slot, or the next one where
-that has reached a size.
+The file for a frame that ends at a time: the last part of its slot, or a new part if that one has
+reached `MostBytes`.
 """.
 -spec key({Step :: pos_integer(), sderl_mon_types:t()}, MostBytes :: pos_integer(), index()) ->
     key().
@@ -95,19 +95,19 @@ read_name(Name, #{levels := Levels}) ->
 -spec add_file(key(), index()) -> index().
 add_file(Key, #{files := Files} = Index) -> Index#{files := Files#{Key => #file{}}}.
 
--doc "A file has grown, or shrunk by a negative number.".
+-doc "A file has grown by a number of bytes, which may be negative.".
 -spec add_bytes(key(), integer(), index()) -> index().
 add_bytes(Key, More, Index) ->
     change(Key, fun(#file{bytes = Bytes} = File) -> File#file{bytes = Bytes + More} end, Index).
 
--doc "A frame in a file; none there is newer.".
+-doc "Adds a frame to a file; no frame there is newer.".
 -spec add_frame(sderl_mon_types:t(), SpanMs :: pos_integer(), place(), index()) -> index().
 add_frame(T, Span, {Key, _, _} = Place, Index) ->
     change(Key, fun(#file{frames = Frames} = File) ->
         File#file{frames = [{T, Span, Place} | Frames]}
     end, Index).
 
--doc "The topology of a time in a file; none there is newer.".
+-doc "Adds the topology of a time to a file; no topology there is newer.".
 -spec add_topology(sderl_mon_types:t(), key(), sderl_mon_scan:place(), index()) -> index().
 add_topology(T, Key, {Position, Length}, Index) ->
     change(Key, fun(#file{topologies = All} = File) ->
@@ -117,16 +117,16 @@ add_topology(T, Key, {Position, Length}, Index) ->
 change(Key, Fun, #{files := Files} = Index) ->
     Index#{files := maps:update_with(Key, Fun, Files)}.
 
--doc "A file is no more.".
+-doc "A file was deleted.".
 -spec drop(key(), index()) -> index().
 drop(Key, #{files := Files} = Index) -> Index#{files := maps:remove(Key, Files)}.
 
--doc "Of all files.".
+-doc "The bytes of all files.".
 -spec bytes(index()) -> non_neg_integer().
 bytes(#{files := Files}) ->
     maps:fold(fun(_, #file{bytes = Bytes}, Sum) -> Sum + Bytes end, 0, Files).
 
--doc "Of a file; 0 for one that is not there.".
+-doc "The bytes of a file; 0 for one that is not there.".
 -spec bytes(key(), index()) -> non_neg_integer().
 bytes(Key, #{files := Files}) ->
     #file{bytes = Bytes} = maps:get(Key, Files, #file{}),
@@ -139,7 +139,7 @@ frames(#{files := Files} = Index) ->
                          || {S, _, _} := #file{frames = Frames} <- Files, S =:= Step])
       || Step <- steps(Index)}.
 
--doc "When the newest frame of a step ends; `none` where there is none.".
+-doc "When the newest frame of a step ends; `none` if there is none.".
 -spec last(pos_integer(), index()) -> sderl_mon_types:t() | none.
 last(Step, #{files := Files}) ->
     case [T || {S, _, _} := #file{frames = [{T, _, _} | _]} <- Files, S =:= Step] of
@@ -147,13 +147,13 @@ last(Step, #{files := Files}) ->
         Times -> lists:max(Times)
     end.
 
--doc "Whether there is a frame of a step that ends then.".
+-doc "Whether there is a frame of a step that ends at a time.".
 -spec has({Step :: pos_integer(), sderl_mon_types:t()}, index()) -> boolean().
 has({Step, T}, #{files := Files}) ->
     lists:any(fun(Frames) -> lists:keymember(T, 1, Frames) end,
               [Frames || {S, _, _} := #file{frames = Frames} <- Files, S =:= Step]).
 
--doc "From when to when there are frames; `{0, 0}` for none.".
+-doc "The time range of all frames; `{0, 0}` for none.".
 -spec range(index()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
 range(#{files := Files}) ->
     Ends = [{lists:last(Frames), hd(Frames)} || _ := #file{frames = [_ | _] = Frames} <- Files],
@@ -178,11 +178,11 @@ of_level(Step, From, To, #{files := Files} = Index) ->
     FileMs = file_ms(Step, Index),
     Keys = lists:sort([Key || {S, Begins, _} = Key := _ <- Files, S =:= Step,
                               Begins < To, Begins + FileMs >= From]),
-    %% They are in order even if the clock was set back.
+    %% Sorted, because the clock may have been set back.
     lists:keysort(1, [Entry || Key <- Keys, {T, _, _} = Entry <- (map_get(Key, Files))#file.frames,
                                T >= From, T =< To]).
 
--doc "The topology of a time, or the oldest one where that is before all.".
+-doc "The topology of a time, or the oldest one for a time before all.".
 -spec topology_at(sderl_mon_types:t(), index()) -> {ok, place()} | none.
 topology_at(T, #{files := Files}) ->
     All = lists:append([Topologies || _ := #file{topologies = Topologies} <- Files]),
@@ -193,8 +193,8 @@ topology_at(T, #{files := Files}) ->
     end.
 
 -doc """
-The files to delete: those whose time is over, and while there are more than so many bytes the
-oldest of the level that has most. The newest of each level stays.
+The files to delete: those that are too old, and while there are more than `MostBytes`, the oldest
+of the level with most bytes. The newest file of each level stays.
 """.
 -spec excess(Now :: sderl_mon_types:t(), MostBytes :: pos_integer(), index()) -> [key()].
 excess(Now, Most, #{levels := Levels, files := Files} = Index) ->

@@ -11,15 +11,15 @@ minutes, ten seconds for two hours, a minute for a day.
 Everything is packed (`sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB)
 bounds the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
 
-A question gets the finest frames there are for the newest part of its time and coarser ones for the
-older, without gap or overlap between levels; or no finer than it has a use for (`fold/7`).
+A query gets the finest frames there are for the newest part of its time and coarser ones for the
+older, without gap or overlap between levels; or frames no finer than it needs (`fold/7`).
 """.
 
 -export([new/1, frame/2, topology/2, findings/2, shape/1]).
 -export([steps/1, piece/4, mended/1, is_older/2, inherit/2]).
--export([range/1, at/2, topology_at/2, frames/3, fold/7, store/1, frozen/1, info/1]).
+-export([range/1, at/2, fold/7, store/1, frozen/1, info/1]).
 
--export_type([history/0, opts/0, past/0]).
+-export_type([history/0, opts/0, past/0, info/0]).
 
 -doc """
 `levels` finest first; `max_bytes` of packed frames, topologies and findings; `is_rate`: no metric
@@ -44,13 +44,16 @@ is one by default.
     levels := [#level{}, ...],
     max_bytes := pos_integer(),
     topologies := ring(),
-    last_topology := map() | none,
+    last_topology := shape() | none,
     findings := ring(),
     is_rate := sderl_mon_frame:is_rate(),
     dropped := non_neg_integer()
 }.
 
--doc "The frames of another history, of all its levels by step, oldest first.".
+-doc "A topology without its time and the numbers of names.".
+-type shape() :: #{epoch | nodes | groups | monitors := term()}.
+
+-doc "The entries of another history, oldest first; frames by the step of their level.".
 -type past() :: #{
     levels := [{sderl_mon_ladder:step(), [entry()]}],
     topologies := [entry()],
@@ -126,7 +129,7 @@ topology(#{t := T} = Topology, #{topologies := Ring, last_topology := Last} = H)
 The nodes and groups of a topology, without its time and the numbers of names, which change all the
 time and are in the frames.
 """.
--spec shape(sderl_mon_types:topology()) -> map().
+-spec shape(sderl_mon_types:topology()) -> shape().
 shape(#{groups := Groups} = Topology) ->
     maps:remove(t,
                 Topology#{groups := #{Id => maps:remove(names, Group) || Id := Group <- Groups}}).
@@ -156,8 +159,8 @@ since(From, {_N, _Bytes, Queue} = Ring) ->
 
 entries({_N, _Bytes, Queue}) -> queue:to_list(Queue).
 
-%% One frame a second or slower leaves one frame in a slot, which two levels share; it counts twice
-%% all the same: a bound must not be too low.
+%% A slot with only one frame shares that frame's bytes with the level before. They count twice
+%% here, so that the real size stays below the bound.
 bound(#{max_bytes := Max} = H) ->
     case bytes(H) > Max of
         true -> shed(H);
@@ -185,7 +188,7 @@ shed(#{levels := Levels, dropped := Dropped} = H) ->
 steps(#{levels := Levels}) -> [Step || #level{step = Step} <- Levels].
 
 -doc """
-The entries of a part that end behind a time, oldest first, about so many bytes of them, and whether
+The entries of a part that end after a time, oldest first, about `Most` bytes of them, and whether
 there are more.
 """.
 -spec piece({frames, sderl_mon_ladder:step()} | topologies | findings, sderl_mon_types:t(),
@@ -206,8 +209,8 @@ sized([{_T, _Span, Packed} = Entry | Rest], Most, Taken) when Most > 0 ->
 sized(Rest, _Most, Taken) -> {lists:reverse(Taken), Rest =/= []}.
 
 -doc """
-The last slots of the levels are open: what these have is in the finer levels, of which each gets
-the part that it does not have.
+The last slot of each level was still open in the other history: it is made from the frames of the
+finer levels.
 """.
 -spec mended(past()) -> past().
 mended(#{levels := Levels} = Past) ->
@@ -226,8 +229,7 @@ open(Entries, Finer) ->
     end.
 
 -doc """
-Whether the past begins earlier than the history does. A history that has run for long loses nothing
-to one that has just begun.
+Whether the past begins earlier than the history does: only then is it worth taking over.
 """.
 -spec is_older(past(), history()) -> boolean().
 is_older(#{levels := Given}, H) ->
@@ -237,7 +239,7 @@ is_older(#{levels := Given}, H) ->
         {From, _To} -> lists:any(fun(Begin) -> Begin < From end, Begins)
     end.
 
--doc "With the past of another history before what is newer than that.".
+-doc "Puts the past of another history before what is newer here.".
 -spec inherit(past(), history()) -> history().
 inherit(#{levels := Given, topologies := Topologies, findings := Findings}, H) ->
     #{levels := Levels, topologies := OwnTopologies, findings := OwnFindings} = H,
@@ -250,14 +252,14 @@ inherit(#{levels := Given, topologies := Topologies, findings := Findings}, H) -
         findings := most(?FINDINGS, ring(Findings ++ newer(To, OwnFindings))),
         last_topology := none
     },
-    %% Our own frames anew: the sums of open slots must not hold what the other one has in them.
+    %% Our own newer frames are added again: the sums of open slots must not contain older ones.
     [#level{step = 0, ring = Raw} | _] = Levels,
     Own = [Frame
            || {_, _, Packed} <- newer(To, Raw),
               {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]],
     lists:foldl(fun frame/2, bound(Older), Own).
 
-%% Another configuration may have other steps.
+%% The other configuration may have other steps: those levels stay empty.
 older(Given, To, #level{step = Step, keep = Keep} = Level) ->
     Ring = ring(proplists:get_value(Step, Given, [])),
     Level#level{ring = case Step of 0 -> most(Keep, Ring); _ -> since(To - Keep, Ring) end}.
@@ -281,12 +283,9 @@ range(#{levels := [#level{ring = {_, _, Raw}} | _] = Levels}) ->
 
 -doc """
 The frame in whose span a time is, or else the last before it, with the topology and the findings of
-then.
+its time.
 """.
--spec at(sderl_mon_types:t(), history()) ->
-    {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(),
-           findings := [sderl_mon_types:finding()]}}
-    | {error, none}.
+-spec at(sderl_mon_types:t(), history()) -> {ok, sderl_mon_types:moment()} | {error, none}.
 at(T, H) ->
     case sderl_mon_ladder:pick(T, choose(0, H)) of
         {ok, {Ft, _Span, Packed}} ->
@@ -300,8 +299,7 @@ at(T, H) ->
             {error, none}
     end.
 
--doc "The topology of a time; the oldest for times before it.".
--spec topology_at(sderl_mon_types:t(), history()) -> {ok, sderl_mon_types:topology()} | none.
+%% The topology of a time; the oldest for times before it.
 topology_at(T, #{topologies := Ring}) ->
     case entries(Ring) of
         [] ->
@@ -320,14 +318,9 @@ findings_at(T, #{findings := Ring}) ->
             Findings
     end.
 
--doc "The frames whose spans end in a time, oldest first, as fine as there are.".
--spec frames(sderl_mon_types:t(), sderl_mon_types:t(), history()) -> [sderl_mon_types:frame()].
-frames(From, To, H) ->
-    lists:reverse(fold(From, To, 0, #{}, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
-
 -doc """
-Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is
-at most `StepMs`, with the parts that are wanted.
+Folds over the wanted parts of the frames whose spans end in a time range, oldest first, of the
+coarsest level whose step is at most `StepMs`.
 """.
 -spec fold(
     sderl_mon_types:t(),
@@ -354,7 +347,7 @@ choose(StepMs, #{levels := Levels}) ->
     sderl_mon_ladder:choose(StepMs,
                             [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
 
--doc "For `sderl_mon_query`.".
+-doc "The history as a store, for `m:sderl_mon_query`.".
 -spec store(history()) -> sderl_mon_types:store().
 store(H) ->
     #{
@@ -365,17 +358,14 @@ store(H) ->
         end
     }.
 
--doc "The same without the open sums: for those who only ask.".
+-doc "The same without the sums of open slots, for processes that only query it.".
 -spec frozen(history()) -> history().
 frozen(H) ->
     {ok, Ladder} = sderl_mon_ladder:new([]),
     H#{ladder := Ladder, last_topology := none}.
 
--doc """
-The content: for each level the step, the frames, the first and last time and the bytes; and the
-frames that `max_bytes` cost (`dropped`).
-""".
--spec info(history()) -> #{
+-doc "The content; `dropped` counts the frames that `max_bytes` has cost.".
+-type info() :: #{
     frames := non_neg_integer(),
     bytes := non_neg_integer(),
     max_bytes := pos_integer(),
@@ -385,6 +375,9 @@ frames that `max_bytes` cost (`dropped`).
     levels := [#{step_ms := non_neg_integer(), frames := non_neg_integer(),
                  bytes := non_neg_integer(), from := integer(), to := integer()}]
 }.
+
+-doc "What a history contains.".
+-spec info(history()) -> info().
 info(#{levels := Levels, max_bytes := Max, dropped := Dropped, topologies := {Ts, _, _},
        findings := {Fs, _, _}} = H) ->
     About = [about(Step, Ring) || #level{step = Step, ring = Ring} <- Levels],

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_ladder).
 -moduledoc """
-Frames at several resolutions: made while they come, and chosen from when somebody asks. Pure; the
-history in memory and the recordings are two stores of the same kind of entries.
+Frames at several resolutions: merged as they arrive, and chosen from by a query. Pure; the history
+in memory, recordings and archives have the same kind of entries.
 
-Each step of a ladder has one open slot, aligned to Unix time. A frame goes into the finest; a slot
-that closes comes out merged and goes on to the next step. Nothing is merged twice, so totals are
-those of the frames.
+Each step of a ladder has one open slot, aligned to Unix time. A frame goes into the finest one; a
+slot that closes gives a merged entry, and goes into the next step. Nothing is merged twice, so
+totals stay those of the frames.
 """.
 
--export([new/1, push/3, steps/1]).
+-export([new/1, push/3]).
 -export([choose/2, pick/2, unpack/2]).
 
 -export_type([ladder/0, entry/0, entry/1, step/0]).
@@ -17,7 +17,7 @@ those of the frames.
 -doc "Milliseconds of a slot; 0 for frames as they came.".
 -type step() :: non_neg_integer().
 
--doc "A frame that ends at `T` and spans `SpanMs`, and where or what it is.".
+-doc "A frame that ends at `T` and spans `SpanMs`: its bytes, or where they are.".
 -type entry(What) :: {T :: sderl_mon_types:t(), SpanMs :: pos_integer(), What}.
 -type entry() :: entry(Packed :: binary()).
 
@@ -43,13 +43,9 @@ multiples(Step, [Next | Rest]) when is_integer(Next), Next > Step, Next rem Step
     multiples(Next, Rest);
 multiples(_Step, Rest) -> Rest =:= [].
 
--doc "The steps, finest first.".
--spec steps(ladder()) -> [pos_integer()].
-steps(Ladder) -> [Step || #rung{step = Step} <- Ladder].
-
 -doc """
-Takes the next frame; its `t` must not be before that of the last. Gives the entries that are
-complete now with their steps, finest first: the frame itself with step 0, then the slots that it
+Takes the next frame; its `t` must not be before that of the last. Returns the entries that are
+complete now, with their steps, finest first: the frame itself with step 0, then the slots that it
 closed.
 """.
 -spec push(sderl_mon_types:frame(), sderl_mon_frame:is_rate(), ladder()) ->
@@ -75,7 +71,7 @@ climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Put, Entry
 close(#rung{acc = none}, Rest, _IsRate) ->
     {[], Rest};
 close(#rung{step = Step, acc = Acc, single = Single}, Rest, IsRate) ->
-    %% One frame in the slot: the very bytes that the step before has, at no cost.
+    %% A slot with one frame keeps the bytes of the step before.
     {T, _Span, _Packed} = Entry = case Single of none -> packed(Acc, IsRate); _ -> Single end,
     Put = fun(Open) -> sderl_mon_frame:join(Open, Acc) end,
     {Closed, Rest1} = climb(Rest, T, Put, Entry, IsRate),
@@ -86,9 +82,9 @@ packed(Acc, IsRate) ->
     {T, Span, sderl_mon_pack:pack_frame(Frame)}.
 
 -doc """
-Entries without overlap, oldest first, from those of several steps, finest first. The base is the
-coarsest step that is at most `StepMs`; where it does not reach back come coarser ones, and what is
-newer than its last slot is finer.
+Entries without overlap, oldest first, chosen from those of several steps, finest first. The base is
+the coarsest step that is at most `StepMs`; before its first entry come coarser ones, after its last
+one finer ones.
 """.
 -spec choose(step(), [{step(), [entry(What)]}]) -> [entry(What)].
 choose(StepMs, Rungs) ->
@@ -108,7 +104,7 @@ newer([Finer | Rest], Entries) ->
 older([], Entries) -> Entries;
 older([Coarser | Rest], []) -> older(Rest, Coarser);
 older([Coarser | Rest], [{T, Span, _} | _] = Entries) ->
-    %% The first coarse slot that ends after the fine ones begin is the seam: coarse up to there.
+    %% Coarse entries up to the first one that ends after the fine ones begin, then fine ones.
     Start = T - Span,
     case lists:splitwith(fun({Tc, _, _}) -> Tc =< Start end, Coarser) of
         {Before, [{Seam, SpanC, _} = Last | _]} when Seam - SpanC < Start ->
@@ -117,7 +113,7 @@ older([Coarser | Rest], [{T, Span, _} | _] = Entries) ->
             older(Rest, Before ++ Entries)
     end.
 
--doc "Of entries, oldest first, the one in whose span a time is, or else the last before it.".
+-doc "The entry in whose span a time is, or else the last before it. Entries are oldest first.".
 -spec pick(sderl_mon_types:t(), [entry(What)]) -> {ok, entry(What)} | none.
 pick(T, Entries) ->
     case lists:splitwith(fun({Te, _Span, _What}) -> Te < T end, Entries) of
@@ -127,8 +123,8 @@ pick(T, Entries) ->
     end.
 
 -doc """
-The frame of an entry, with the parts that are wanted. Of `total` all links together are one,
-between nodes without a name, and nothing is unpacked. Errors: `corrupt`.
+The frame of an entry, with the wanted parts. For `total`, all links together are one link between
+nodes without a name, and nothing is unpacked. Errors: `corrupt`.
 """.
 -spec unpack(entry(), sderl_mon_pack:want() | total) ->
     {ok, sderl_mon_types:frame()} | {error, corrupt}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_query).
 -moduledoc """
-Answers about the past, from frames: series, traffic tables, events. Pure; the hub and a replay
-bring the frames as a `t:sderl_mon_types:store/0`.
+Queries about the past: series, traffic tables, events. Pure; the hub and a replay provide the
+frames as a `t:sderl_mon_types:store/0`.
 """.
 
 -export([series/5, traffic/2, events/2]).
@@ -13,20 +13,20 @@ bring the frames as a `t:sderl_mon_types:store/0`.
 -define(EVENTS, 200).
 -define(MOST_EVENTS, 1_000).
 -define(ROWS, 5_000).
-%% A table's percentiles gain little from more.
+%% More frames would hardly improve a table's percentiles.
 -define(MOST_FRAMES, 60).
 
 -doc """
 At most `Points` values a column, each the mean over its share of the time (queues: the highest), at
-the time of its end; `null` where no frame is. What the store knows for a rate was 0 in a frame in
-which it is not told and something else of its place is: its mean is over all the time in which the
-place was seen. Errors: `none` when there is no frame in the range at all.
+the time of its end; `null` where there is no frame. A rate (`is_rate` of the store) that is missing
+in a frame with other numbers of its place was 0: its mean is over all the time in which the place
+was seen. Errors: `none` when there is no frame in the range at all.
 """.
 -spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(),
              sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
 series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
-    %% Not much finer than what is asked for; twice as coarse is seen by nobody and soon answered.
+    %% Up to twice as coarse as asked for: nobody sees that, and it is answered sooner.
     Step = 2 * (To - From) div max(1, Points),
     case Fold(From, To, Step, wanted(What), values(What, Store), []) of
         [] -> {error, none};
@@ -47,8 +47,7 @@ wanted({routed, _From, _To}) -> #{nodes => [], groups => [], links => []};
 wanted(total) -> total;
 wanted(_Traffic) -> #{nodes => [], groups => []}.
 
-%% Each frame's values are put before those of the frames before it; `unseen` where nothing of the
-%% place is in a frame.
+%% A fold that prepends each frame's values; `unseen` if the frame has nothing of the place.
 values({node, Id, Metrics}, _Store) ->
     fun(#{nodes := Nodes} = F, Acc) ->
         [row(F, case Nodes of #{Id := Sample} -> maps:with(Metrics, Sample); #{} -> unseen end)
@@ -90,7 +89,7 @@ values({edge, From, To}, Store) ->
 values({gateway, Id}, Store) ->
     shares(gateway, {gateway, Id}, Store).
 
-%% The nodes of a place: groups are those of the end of the time.
+%% Whether a node is in a place; the members of a group are those at the end of the time.
 in_place(cluster, _Store) -> fun(_Id) -> true end;
 in_place({node, Node}, _Store) -> fun(Id) -> Id =:= Node end;
 in_place({family, Name}, _Store) -> fun(Id) -> sderl_mon_types:family(Id) =:= Name end;
@@ -133,7 +132,7 @@ shares(By, Key, Store) ->
     Share = share(By, Key, Store),
     fun(F, Acc) -> [row(F, Share(F)) | Acc] end.
 
-%% Of the links of a frame those that count in a row.
+%% The share of a frame's traffic that counts in a row.
 share(By, Key, Store) ->
     Places = places(Store),
     fun(#{links := Links}) ->
@@ -152,7 +151,7 @@ share(By, Key, Store) ->
         )
     end.
 
-%% Most links are elsewhere, and this is sooner known than where.
+%% Most links do not count; this test is cheaper than finding where they do.
 touches({gateway, Id}, {From, To}, _Places) -> Id =:= From orelse Id =:= To;
 touches({group, Id}, {From, _To}, Places) -> counts_for(Id, From, Places);
 touches({edge, Id, _}, {From, _To}, Places) -> counts_for(Id, From, Places).
@@ -190,7 +189,7 @@ columns(What, Rows, {From, To, Points}, IsRate) ->
 column(Name, IsRate, N, Buckets) ->
     [value(Name, IsRate, maps:get(I, Buckets, {0, #{}})) || I <- lists:seq(0, N - 1)].
 
-%% A frame counts in each bucket that its span overlaps, by how much it does.
+%% A frame counts in each bucket that its span overlaps, weighted by the overlap.
 bucket({_T, _Span, unseen}, _Start, _Width, _N, Buckets) -> Buckets;
 bucket({T, Span, Values}, Start, Width, N, Buckets) ->
     Low = T - Span,
@@ -256,7 +255,7 @@ of_table(gateway, Places) ->
 of_table(routed, _Places) -> #{nodes => [], groups => [], links => []};
 of_table(_By, _Places) -> #{nodes => [], groups => []}.
 
-%% By gateway, of the time in which it told that: how much and how long.
+%% By gateway, the forwarded messages and the time in which they were counted.
 forwarded(gateway, #{nodes := Nodes, span_ms := Span}, Sums) ->
     maps:fold(
         fun
@@ -276,7 +275,7 @@ passed_on({gateway, Id}, Forwarded) ->
     #{forwarded_s => Sum / Spans || #{Id := {Sum, Spans}} <- [Forwarded]};
 passed_on(_Key, _Forwarded) -> #{}.
 
-%% First what a frame has for each row, then that into the window's sums.
+%% Adds a frame's rows to the window's sums.
 count(By, Places, #{span_ms := Span} = Frame, {Spans, Rows}) ->
     Now = rows(By, Places, Frame),
     S = Span / 1000,
@@ -322,8 +321,8 @@ row(Key, {Msgs, Bytes, Rates}, Span, Places) ->
         max => float(Max)
     }.
 
-%% The smallest rate that for at least this share of the time was not exceeded, as frames are of
-%% different lengths; in the frames that do not have the row it was 0.
+%% The smallest rate that was not exceeded for at least `Ms`: frames have different lengths. In
+%% frames without the row the rate was 0.
 percentile(Ms, _Sorted) when Ms =< 0 -> 0.0;
 percentile(_Ms, [{Rate, _Span}]) -> float(Rate);
 percentile(Ms, [{Rate, Span} | _]) when Ms =< Span -> float(Rate);
@@ -351,7 +350,7 @@ passes(#{id := Id, t := T, kind := Kind} = Event, Filter) ->
             (to, To, Ok) -> Ok andalso T =< To;
             (kinds, [], Ok) -> Ok;
             (kinds, Kinds, Ok) ->
-                %% A kind that another node named is text where its atom is not known yet.
+                %% A kind from another node is a text if this VM has no atom for it.
                 Ok andalso lists:member(text(Kind), [text(K) || K <- Kinds]);
             (Key, Value, Ok) when Key =:= node; Key =:= group ->
                 Ok andalso maps:get(Key, Event, none) =:= Value;

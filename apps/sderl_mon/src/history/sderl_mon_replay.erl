@@ -1,21 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_replay).
 -moduledoc """
-Reads a recording of `m:sderl_mon_record` and answers the same questions as a hub: give the process
-of a recording that is open to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and
-`traffic/2` as the source.
+Reads a recording of `m:sderl_mon_record` and answers the same queries as a hub: `open/1` gives a
+process that can be the source of `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and
+`traffic/2`.
 
-Opening reads the file once and keeps where each record is (some 100 bytes each), not what is in it.
-A file that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1`
-tells how much is not. A recording that is still written is read as it was when it was opened.
+Opening reads the file once and keeps the places of the records (some 100 bytes each), not their
+contents. Damaged or cut parts are skipped; `info/1` says how much. A recording that is still being
+written is read as it was when it was opened.
 
-The process ends with the one that opened it, or by `close/1`. Another can make it its own
-(`own/1`), up to five seconds after the first has ended.
+The process ends with the one that opened it, or by `close/1`. Another process can become its owner
+(`own/1`), up to five seconds after the first one has ended.
 """.
 
 -behaviour(gen_server).
 
 -export([open/1, open/2, own/1, close/1, info/1, store/1]).
+-export_type([info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -import(sderl_mon_text, [text/2]).
@@ -24,7 +25,7 @@ The process ends with the one that opened it, or by `close/1`. Another can make 
 -define(ORPHAN_MS, 5_000).
 -define(OPEN_MS, 120_000).
 
-%% A descriptor means something to this process alone: others hand a place back.
+%% Only this process can use the descriptor: others give a place back to it.
 -type place() :: {file:fd(), Position :: non_neg_integer(), Length :: pos_integer()}.
 -type state() :: #{
     owner := reference(),
@@ -41,13 +42,13 @@ The process ends with the one that opened it, or by `close/1`. Another can make 
 
 -doc """
 Opens a recording, with its `.old` part if there is one. The error is a text for people, which names
-the file without its folder: no such file, no recording, of a later version, or nothing in it that
-can be read.
+the file without its folder: there is no such file, it is no recording, it is of a later version, or
+nothing in it can be read.
 """.
 -spec open(file:name_all()) -> {ok, pid()} | {error, Text :: binary()}.
 open(File) -> open(File, self()).
 
--doc "As `open/1` for another process: the recording is closed when that ends.".
+-doc "As `open/1`, with another process as the owner: the recording is closed when that ends.".
 -spec open(file:name_all(), Owner :: pid()) -> {ok, pid()} | {error, Text :: binary()}.
 open(File, Owner) ->
     case unicode:characters_to_binary(File) of
@@ -73,18 +74,20 @@ close(Replay) ->
         exit:_Gone -> ok
     end.
 
--doc "From now on the recording is open as long as the calling process lives.".
+-doc "Makes the calling process the owner of the recording.".
 -spec own(pid()) -> ok.
 own(Replay) -> gen_server:call(Replay, {own, self()}).
 
--doc """
-About an opened recording: `file`, `range`, `frames`, `records`, `damaged` (places) and
-`damaged_bytes`, which were passed over.
-""".
--spec info(pid()) -> map().
+-doc "`damaged` places with `damaged_bytes` were skipped.".
+-type info() :: #{file := binary(), range := {sderl_mon_types:t(), sderl_mon_types:t()},
+                  frames := non_neg_integer(), records := non_neg_integer(),
+                  damaged := non_neg_integer(), damaged_bytes := non_neg_integer()}.
+
+-doc "About an opened recording.".
+-spec info(pid()) -> info().
 info(Replay) -> gen_server:call(Replay, info).
 
--doc "For `sderl_mon_query`: this process reads, the caller unpacks and counts.".
+-doc "A store for `m:sderl_mon_query`: the recording's process reads, the caller unpacks.".
 -spec store(pid()) -> sderl_mon_types:store().
 store(Replay) ->
     #{
@@ -108,7 +111,7 @@ fold([{T, Span, Place} | Places], Want, Fun, Acc, Replay) ->
 -spec init({binary(), pid()}) -> {ok, state()} | {error, {recording, binary()}}.
 init({File, Owner}) ->
     process_flag(trap_exit, true),
-    %% Words that no loaded module knows are read as texts: those of the types are needed as atoms.
+    %% Atoms that this VM lacks are read as texts; loading this module makes those of the types.
     {module, _} = code:ensure_loaded(sderl_mon_types),
     case parts(File) of
         {ok, Parts} ->
@@ -143,7 +146,7 @@ close_file(Fd) ->
     _ = file:close(Fd),
     ok.
 
-%% The older part first. One unreadable part does not hide the other.
+%% The older part first. If one part cannot be read, the other one is.
 parts(File) ->
     Tried = [part(F) || F <- [<<File/binary, ".old">>, File]],
     case {[Fd || {ok, Fd} <- Tried], lists:last(Tried)} of
@@ -210,7 +213,7 @@ noted(events, _Step, _T, _Span, Packed, _Place, #{events := All} = State) ->
 noted(_Later, _Step, _T, _Span, _Packed, _Place, State) ->
     State.
 
-%% Cut only now and then: the whole list is walked for it.
+%% Cut only now and then, because that walks the whole list.
 newest(Events, {N, All}) ->
     case N + length(Events) of
         Many when Many > 2 * ?EVENTS -> {?EVENTS, lists:sublist(Events ++ All, ?EVENTS)};
@@ -219,7 +222,7 @@ newest(Events, {N, All}) ->
 
 damage(#{damaged := N} = State) -> State#{damaged := N + 1}.
 
-%% Everything was put before what came earlier.
+%% Later records were prepended to earlier ones.
 in_order(#{frames := Frames, topologies := Topologies, findings := Findings,
            events := {_N, Events}} = State) ->
     State#{
@@ -289,7 +292,7 @@ at(T, #{frames := #{0 := Frames}, findings := Findings} = State) ->
         _None -> {error, none}
     end.
 
-%% A record that cannot be read hides no frame.
+%% Without any topology record, frames are shown with an empty topology.
 topology_at(_T, #{topologies := []}) ->
     {ok, #{epoch => 0, t => 0, nodes => #{}, groups => #{}, monitors => []}};
 topology_at(T, #{topologies := [Oldest | _] = All}) ->

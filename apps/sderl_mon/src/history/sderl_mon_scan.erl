@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_scan).
 -moduledoc """
-Finds the records of a file of `m:sderl_mon_segment`. What is cut or damaged is passed over up to
-the next mark, and counted.
+Finds the records of a file of `m:sderl_mon_segment`. What is cut or damaged is skipped up to the
+next mark, and counted.
 """.
 
 -export([records/4]).
 -export_type([place/0, damage/0]).
 
--doc "Where the body of a record is, its seventeen bytes of description included.".
+-doc "The place of a record's body, which begins with 17 bytes of description.".
 -type place() :: {Position :: non_neg_integer(), Length :: pos_integer()}.
--doc "How many places cannot be read, their bytes, and where the last good record ends.".
+-doc "The number and the bytes of unreadable places, and where the last good record ends.".
 -type damage() ::
     #{places := non_neg_integer(), bytes := non_neg_integer(), good_until := non_neg_integer()}.
 
 -define(CHUNK, 65_536).
 
 -doc """
-Folds over the records behind the header of an open file, in their order. `whole`: bodies are read
-and their sums compared; `heads`: only what describes them is, and the function gets no body.
+Folds over the records after the header of an open file, in order. `whole`: bodies are read and
+their checksums verified; `heads`: only descriptions are read, and the function gets an empty body.
 """.
 -spec records(whole | heads, file:fd(), Fun, Acc) -> {Acc, damage()} when
     Fun :: fun((sderl_mon_segment:described(), place(), Packed :: binary(), Acc) -> Acc).
@@ -56,7 +56,7 @@ found(whole, {ok, Length, Crc}, Fd, Position) ->
 found(heads, {ok, Length, _Crc}, Fd, Position) ->
     Start = Position + sderl_mon_segment:head_size(),
     maybe
-        %% Its last byte is there.
+        %% The file has the last byte of the record.
         {ok, <<_>>} ?= file:pread(Fd, Start + Length - 1, 1),
         {ok, Begin} ?= file:pread(Fd, Start, sderl_mon_segment:described_size()),
         {ok, Described} ?= sderl_mon_segment:described(Begin),

@@ -8,17 +8,17 @@ these. Then records, each:
 
 | bytes | |
 |---|---|
-| 4 | the mark `F5 53 44 52`, for finding the next record after damage |
+| 4 | the mark `F5 53 44 52`, by which the next record is found after damage |
 | 4 | length of the body |
 | 4 | CRC-32 of the body |
-| 1 | what it is: 1 topology, 2 frame, 3 events, 4 findings |
-| 4 | step in milliseconds; 0 for a frame as it came, and for what is no frame |
-| 8 | time, Unix milliseconds |
-| 4 | span in milliseconds, of frames |
-| rest | as `m:sderl_mon_pack` makes it |
+| 1 | the type: 1 topology, 2 frame, 3 events, 4 findings |
+| 4 | the step in milliseconds; 0 for a frame as it came, and for other types |
+| 8 | the time, Unix milliseconds |
+| 4 | the span in milliseconds, of frames |
+| rest | packed by `m:sderl_mon_pack` |
 
-Integers are big endian. A record that is cut, or whose CRC is wrong, is passed over up to the next
-mark and counted.
+Integers are big endian. A record that is cut, or whose CRC is wrong, is skipped up to the next mark
+and counted.
 """.
 
 -export([header/0, header/1, header_size/0]).
@@ -27,7 +27,7 @@ mark and counted.
 -export_type([type/0, described/0]).
 
 -type type() :: topology | frame | events | findings.
--doc "What a body begins with: what it is, its step, time and span.".
+-doc "The description that a body begins with: its type, step, time and span.".
 -type described() ::
     {type() | other, sderl_mon_ladder:step(), sderl_mon_types:t(), SpanMs :: non_neg_integer()}.
 
@@ -39,7 +39,7 @@ mark and counted.
 %% A record that claims to be longer is damaged.
 -define(MOST, 16_777_216).
 
--doc "What a file begins with.".
+-doc "The header of a file.".
 -spec header() -> binary().
 header() ->
     Text = <<?TEXT, 0, ?VERSION:16>>,
@@ -87,7 +87,7 @@ type(3) -> events;
 type(4) -> findings;
 type(_Later) -> other.
 
--doc "What a record begins with.".
+-doc "The mark that a record begins with.".
 -spec mark() -> binary().
 mark() -> <<?MARK>>.
 
@@ -112,11 +112,11 @@ body(<<Type, Step:32, T:64/signed, Span:32, Packed/binary>> = Body, Crc) ->
 body(_Short, _Crc) ->
     {error, damaged}.
 
--doc "Bytes of a body before what is packed.".
+-doc "Bytes of the description that a body begins with.".
 -spec described_size() -> pos_integer().
 described_size() -> ?BODY.
 
--doc "What a body is, by its first bytes alone, unchecked. Errors: `damaged`.".
+-doc "The description of a body, from its first bytes, unchecked. Errors: `damaged`.".
 -spec described(binary()) -> {ok, described()} | {error, damaged}.
 described(<<Type, Step:32, T:64/signed, Span:32, _/binary>>) -> {ok, {type(Type), Step, T, Span}};
 described(_Short) -> {error, damaged}.

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_traffic).
 -moduledoc """
-Where the traffic of a link counts. Pure; used wherever traffic is shown by group, so that every
-page and table says the same.
+Where the traffic of a link counts. Pure; used wherever traffic is shown by group, so that all pages
+and tables agree.
 
-- To the groups that both ends share. Of ends that share several, each gets an equal part, so that
-  the parts' sum is the traffic.
-- Ends that share none: to the edge from each of the sender's groups to each of the receiver's, in
+- If the two nodes share groups, the traffic counts for these, in equal parts, so that the sum of
+  the parts is the traffic.
+- Otherwise it counts for the edges from each of the sender's groups to each of the receiver's, in
   equal parts. Free nodes count as one group, `free/0`. So the rows of all groups and of all edges
   add up to all traffic.
-- Hidden nodes in no group, such as monitors, shells and other tools, are no free nodes: they count
-  as a group of their own, `hidden/0`. So does whoever is linked and not watched: visible nodes are
-  watched, unless the configuration names others.
+- Hidden nodes in no group, such as monitors, shells and other tools, are not free nodes: they count
+  as a group of their own, `hidden/0`. So do linked nodes that are not watched; visible ones are
+  watched, unless the configuration excludes them.
 - A gateway is a node of several groups. Its traffic is what it sends and receives, whatever the
   link; it is a view of the same messages, not more of them.
 """.
@@ -32,7 +32,7 @@ page and table says the same.
 -spec free() -> sderl_mon_types:id().
 free() -> <<"(free)">>.
 
--doc "The group that hidden nodes without a group are shown as, and whoever is not watched.".
+-doc "The group that hidden nodes without a group, and nodes that are not watched, are shown as.".
 -spec hidden() -> sderl_mon_types:id().
 hidden() -> <<"(hidden)">>.
 

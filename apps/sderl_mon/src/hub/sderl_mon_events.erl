@@ -3,9 +3,9 @@
 -moduledoc """
 The events of a hub: numbered, each once, the newest 5,000. Pure.
 
-An agent that takes over from another may tell again what the other told: an event of the same time
-(by the node's clock, where that told it), kind, place and text as one of the last 5,000 is the same
-event, if another agent told that. An event that one agent reports twice happened twice.
+An agent that takes over from another may repeat events of that one. An event with the same time (by
+the node's clock, if known), kind, place and text as one of the last 5,000 is the same event, if
+another agent reported that. An event that one agent reports twice happened twice.
 """.
 
 -export([new/0, add/3, inherit/2, to_list/1, count/1]).
@@ -16,7 +16,7 @@ event, if another agent told that. An event that one agent reports twice happene
     last := non_neg_integer(),
     count := non_neg_integer(),
     queue := queue:queue(sderl_mon_types:event()),
-    %% By whom, and as which one of all that were told.
+    %% By which agent, and the number of the last event then.
     told := #{{sderl_mon_types:t(), non_neg_integer()} => {teller(), non_neg_integer()}}
 }.
 
@@ -30,7 +30,7 @@ event, if another agent told that. An event that one agent reports twice happene
 -spec new() -> events().
 new() -> #{last => 0, count => 0, queue => queue:new(), told => #{}}.
 
--doc "Takes events of an agent. Gives those that are new, with their ids.".
+-doc "Takes events of an agent. Returns those that are new, with their ids.".
 -spec add(teller(), [sderl_mon_types:new_event()], events()) ->
     {[sderl_mon_types:event()], events()}.
 add(_Teller, [], Events) -> {[], Events};
@@ -53,8 +53,8 @@ key(#{t := T} = Event) ->
     {maps:get(node_t, Event, T),
      erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)}.
 
-%% When there are twice as many, all but the 5,000 told last are forgotten. The order of telling
-%% decides: clocks of nodes differ.
+%% When there are twice as many, all but the 5,000 newest by arrival are forgotten. (Clocks of nodes
+%% differ.)
 forget(_Last, Told) when map_size(Told) =< 2 * ?TOLD -> Told;
 forget(Last, Told) -> #{Key => By || Key := {_, At} = By <- Told, At >= Last - ?TOLD}.
 
@@ -64,8 +64,7 @@ bound(Events) ->
     Events.
 
 -doc """
-With the events that another hub has before our own: both heard of most, which are there once. All
-get other ids.
+Puts the events of another hub before our own. Events that both have are kept once. All get new ids.
 """.
 -spec inherit([sderl_mon_types:event()], events()) -> events().
 inherit(Given, #{queue := Queue} = Events) ->

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_frozen).
 -moduledoc """
-The past as it was when another monitoring node began to ask for it, until it has all pieces. Pure.
+Copies of the hub's past for monitoring nodes that are getting it. Pure.
 
-A node that has just begun asks piece by piece. All pieces are of one past, which is taken from the
-hub once: it is some thousand entries, and the hub has to copy them. It goes with the last piece, or
-when the node has not asked for a while, as it gave up or died.
+A node that has just begun asks piece by piece. All pieces are of one copy, which is taken from the
+hub once, because it has some thousand entries. The copy is dropped after the last piece, or when
+the node has not asked for a while, because it gave up or died.
 """.
 
 -export([new/0, is_empty/1, piece/4, expire/2]).
@@ -21,7 +21,7 @@ when the node has not asked for a while, as it gave up or died.
 -define(PIECE_EVENTS, 500).
 %% A requester that waits longer for an answer begins again (m:sderl_mon_inherit).
 -define(KEEP_MS, 10_000).
-%% For further requesters each piece is taken from the hub again.
+%% With more requesters, the one that asked longest ago loses its copy.
 -define(MOST_ASKING, 4).
 
 -doc "Nobody asks.".
@@ -32,7 +32,7 @@ new() -> #{}.
 -spec is_empty(frozen()) -> boolean().
 is_empty(Frozen) -> map_size(Frozen) =:= 0.
 
--doc "What a node asks for. `Take` takes the past from the hub, where there is none for that node.".
+-doc "The piece that a node asks for. `Take` copies the hub's past, if the node has no copy yet.".
 -spec piece(sderl_mon_message:past_ask(), Now :: integer(), Take :: fun(() -> past()), frozen()) ->
     {#{steps := [non_neg_integer()], entries := [sderl_mon_ladder:entry()], more := boolean()},
      frozen()}.
@@ -42,13 +42,13 @@ piece(#{from := From, part := Part, 'after' := After}, Now, Take, Frozen) ->
     Frozen1 =
         case {Past, Part, More} of
             {{error, synthetic}, _, _} -> maps:remove(From, Frozen);
-            %% It asks for these last.
+            %% Events are the last part.
             {_, events, false} -> maps:remove(From, Frozen);
             {_, _, _} -> bounded(Frozen#{From => {Now, Past}})
         end,
     {#{steps => Steps, entries => Entries, more => More}, Frozen1}.
 
-%% With these it begins, perhaps for a second time.
+%% A requester begins with these, perhaps for a second time.
 past(_From, {{frames, 0}, 0}, Take, _Frozen) -> Take();
 past(From, _Piece, Take, Frozen) ->
     case Frozen of
@@ -79,7 +79,7 @@ some_events(After, Events) ->
             {[{Last, 1, sderl_mon_pack:pack(Some)}], length(Later) > length(Some)}
     end.
 
--doc "Without those who have not asked for a while.".
+-doc "Drops the copies of nodes that have not asked for a while.".
 -spec expire(Now :: integer(), frozen()) -> frozen().
 expire(Now, Frozen) ->
     #{From => Kept || From := {Asked, _} = Kept <- Frozen, Now - Asked < ?KEEP_MS}.

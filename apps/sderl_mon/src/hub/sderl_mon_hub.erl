@@ -2,12 +2,12 @@
 -module(sderl_mon_hub).
 -moduledoc """
 The hub of a monitoring node: puts the agents' updates together, one frame each interval, keeps the
-history, and tells subscribers.
+history, and sends both to subscribers.
 
 Each monitoring node has a hub, registered under this module's name, and each hub gets everything,
-so that a death of one loses nothing. Agents and the master send with `update/2` and `topology/2`,
-which never wait. A message that is no update, or of another version, or of a deposed agent, is
-counted (`info/0`, and `lost` of the next frame) and ignored.
+so nothing is lost when one dies. Agents and the master send with `update/2` and `topology/2`, which
+never wait. A message that is no update, of another version, or from a deposed agent is ignored and
+counted (`info/0`, and `lost` of the next frame).
 
 Questions about the past take a `t:sderl_mon_types:source/0`: `live`, or the process of an opened
 recording (`m:sderl_mon_replay`). The hub hands over its history, which is packed, and the caller
@@ -15,17 +15,17 @@ does the work of answering: a slow question delays nobody else.
 
 ## Messages to subscribers
 
-They are `sderl_mon_message:news()`; details come after `watch/1`. To a subscriber with more than
-100 messages in its queue nothing is sent; when it has caught up, it is told how many frames and
-events it missed, followed by what is the case now. When a feed begins or ends all begins anew, the
-numbers of the events too: `{sderl_mon, anew, Life}` says so, where `Life` is not that of the
-snapshot. Whoever keeps something subscribes again.
+They are `t:sderl_mon_message:news/0`; details come after `watch/1`. A subscriber with more than 100
+messages in its queue is sent nothing; when it has caught up, it gets the numbers of frames and
+events that it missed, and the present state. When a feed begins or ends, everything begins anew,
+the numbers of events too: `{sderl_mon, anew, Life}` says so, with another `Life` than that of the
+snapshot. A subscriber that keeps state then subscribes again.
 
 ## Bounds
 
-20,000 links, 2,000 nodes, 2,000 groups, 64 kinds, and of the application's own metrics 1,000 series
-and 50,000 numbers of all nodes a frame (what is cut is counted), 5,000 events, 1,000 subscribers,
-and the history's (`m:sderl_mon_history`).
+A frame has at most 20,000 links, 2,000 nodes, 2,000 groups, 64 kinds, and of the application's own
+metrics 1,000 series and 50,000 numbers of all nodes; what is cut is counted. There are at most
+5,000 events and 1,000 subscribers. `m:sderl_mon_history` has bounds of its own.
 """.
 
 -behaviour(gen_server).
@@ -44,9 +44,11 @@ and the history's (`m:sderl_mon_history`).
 -import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
 -import(sderl_mon_hub_state, [begin_anew/1, change_options/2, lose/3, snapshot/1, findings/1]).
 
--export_type([snapshot/0]).
+-export_type([snapshot/0, info/0]).
 
--doc "What a new subscriber gets.".
+-type info() :: sderl_mon_hub_state:info().
+
+-doc "What a new subscriber gets. `findings` are the present ones, `events` the newest first.".
 -type snapshot() :: #{
     topology := sderl_mon_types:topology(),
     frame := sderl_mon_types:frame() | none,
@@ -60,9 +62,8 @@ and the history's (`m:sderl_mon_history`).
 
 -type state() :: sderl_mon_hub_state:state().
 
-%% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new
-%% one look like a reason to collect it: with the usual sizes half of this process's time went
-%% there.
+%% Making a frame of a large cluster leaves much garbage, and the history's binaries make each new
+%% one trigger a collection: with the default sizes these took half of this process's time.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
 
 -doc "Starts the hub of this node.".
@@ -74,12 +75,13 @@ start_link() -> start_link(#{}).
 start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, [{spawn_opt, ?MEMORY}]).
 
 -doc """
-An agent's word to the hub of a monitoring node. Whether it is on its way: nobody waits for it.
+Sends an agent's update to the hub of a monitoring node, without waiting; returns whether it was
+sent.
 """.
 -spec update(node(), sderl_mon_types:update()) -> boolean().
 update(Node, Update) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_update, 1, Update}).
 
--doc "A master's word on who there is. Whether it is on its way: nobody waits for it.".
+-doc "Sends a master's topology to the hub of a monitoring node, without waiting.".
 -spec topology(node(), sderl_mon_types:topology()) -> boolean().
 topology(Node, Topology) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_topology, 1, Topology}).
 
@@ -90,7 +92,7 @@ and what agents and masters send is ignored. Errors: `busy` when another process
 -spec feed() -> ok | {error, busy}.
 feed() -> gen_server:call(?MODULE, {feed, self()}).
 
--doc "A message of the feed to the hub of this node; from any other process it is ignored.".
+-doc "A message of the feed to the hub of this node; ignored from any other process.".
 -spec feed({topology, sderl_mon_types:topology()} | {update, sderl_mon_types:update()}) -> ok.
 feed({topology, Topology}) ->
     gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_topology, 1, Topology}});
@@ -117,7 +119,7 @@ unwatch(Node) when is_binary(Node) -> gen_server:call(?MODULE, {unwatch, self(),
 -spec watched() -> [sderl_mon_types:id()].
 watched() -> gen_server:call(?MODULE, watched, infinity).
 
--doc "From when to when there are frames; `{0, 0}` for none.".
+-doc "The time range of all frames; `{0, 0}` for none.".
 -spec range(sderl_mon_types:source()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
 range(live) -> sderl_mon_history:range(history());
 range(Replay) -> gen_server:call(Replay, range).
@@ -152,7 +154,7 @@ events(Replay, Filter) -> gen_server:call(Replay, {events, Filter}).
     {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
 traffic(Source, Opts) -> sderl_mon_query:traffic(store(Source), Opts).
 
--doc "The frames of a source, as they are now.".
+-doc "The frames that a source has now.".
 -spec store(sderl_mon_types:source()) -> sderl_mon_types:store().
 store(live) -> with_rates(sderl_mon_history:store(history()));
 store(Replay) -> with_rates(sderl_mon_replay:store(Replay)).
@@ -164,10 +166,9 @@ with_rates(Store) -> Store#{is_rate => fun sderl_mon_metrics:is_rate/1}.
 detail(Node) -> gen_server:call(?MODULE, {detail, Node}).
 
 -doc """
-What of each node's details alarms go by: `limits` with what is used of them, the versions of its
-applications (`apps`), `old_code`, what a shell keeps (`shell_bytes`), the time zone
-(`utc_offset_s`), and its clock (`node_t`) beside
-ours (`t`).
+The part of each node's details that alarms use: `limits` with what is used of them, the versions of
+its applications (`apps`), `old_code`, what a shell keeps (`shell_bytes`), the time zone
+(`utc_offset_s`), and its clock (`node_t`) beside ours (`t`).
 """.
 -spec standing() -> #{sderl_mon_types:id() => sderl_mon_types:standing()}.
 standing() -> gen_server:call(?MODULE, standing).
@@ -177,11 +178,9 @@ standing() -> gen_server:call(?MODULE, standing).
 now_topology() -> gen_server:call(?MODULE, now_topology).
 
 -doc """
-The hub about itself: `mode`, `interval_ms`, `frames`, `seq`, `subscribers`, `events`, `memory`
-(bytes, of the process with its history), `history`, `lost` (since the start, by reason) and
-`agents`.
+The hub about itself: its bounds, numbers, memory and losses.
 """.
--spec info() -> map().
+-spec info() -> info().
 info() -> gen_server:call(?MODULE, info).
 
 -doc """
@@ -192,18 +191,16 @@ begins anew), `thresholds` of the findings. Unknown keys are ignored, wrong valu
 configure(Opts) when is_map(Opts) -> gen_server:call(?MODULE, {configure, Opts}).
 
 -doc """
-All that this hub remembers, for one of another node that has just begun. Errors: `synthetic`.
+All that this hub remembers, for the hub of a node that has just begun. Errors: `synthetic`.
 """.
 -spec past() -> sderl_mon_frozen:past().
 past() -> gen_server:call(?MODULE, past).
 
 -doc """
 Puts the past of another hub before what this one has seen itself. Subscribers begin anew. Errors:
-`synthetic`; `no_older`, as what there is here began no later.
+`synthetic`; `no_older`: the history here begins no later.
 """.
--spec inherit(#{past := sderl_mon_history:past(), events := [sderl_mon_types:event()],
-                seq := non_neg_integer()}) ->
-    ok | {error, synthetic | no_older}.
+-spec inherit(sderl_mon_hub_state:inherited()) -> ok | {error, synthetic | no_older}.
 inherit(Past) -> gen_server:call(?MODULE, {inherit, Past}, infinity).
 
 history() -> gen_server:call(?MODULE, history).
@@ -232,7 +229,7 @@ handle_call({unsubscribe, Pid}, _From, #{subscribers := Subs} = State) ->
 handle_call({watch, Pid, Node}, _From, #{subscribers := Subs, details := Details} = State) ->
     case sderl_mon_subscribers:watch(Pid, Node, Subs) of
         {ok, Subs1} ->
-            %% The latest at once: a page that opens need not wait.
+            %% The latest details at once: a page that opens need not wait.
             _ = [Pid ! {sderl_mon, detail, Node, Detail} || #{Node := Detail} <- [Details]],
             {reply, ok, State#{subscribers := Subs1}};
         {error, _} = Error ->
@@ -284,7 +281,7 @@ handle_call({feed, Pid}, _From, #{feed := none} = State) when is_pid(Pid) ->
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
 handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid) ->
-    %% It may have ended, and the word of that be behind this call.
+    %% The other feed may have ended, with its 'DOWN' message behind this call.
     case is_process_alive(Other) of
         true -> {reply, {error, busy}, State};
         false ->
@@ -382,7 +379,7 @@ found({ok, {Told, New}, Findings}, #{history := History} = State) ->
                  State1#{history := sderl_mon_history:findings({wall_ms(), Present}, History)})
     end;
 found({error, Why, Findings}, State) ->
-    ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [Why, 30]),
+    ?LOG_ERROR("This check for findings failed, and its findings are lost: ~0tP", [Why, 30]),
     lose(findings_failed, 1, State#{findings := Findings}).
 
 %% Telling

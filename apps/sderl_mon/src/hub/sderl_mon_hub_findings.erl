@@ -3,25 +3,25 @@
 -moduledoc """
 The findings of a hub: when it checks the rules, on which frames, and which findings it sends. Pure.
 
-A look is taken every five seconds, at means over some seconds: the frames between two looks are
-one to it. Each look gives the same findings with other numbers. Told at once are those that come
-and go; the rest every half minute.
+The rules are checked every five seconds, on means over some seconds: the frames between two checks
+count as one. Findings are sent at once when one comes, goes or changes its severity; new numbers of
+the same findings every half minute.
 """.
 
 -export([new/2, change_thresholds/2, add_frame/2, look/4, all/1]).
 -export_type([findings/0, told/0]).
 
 -define(LOOK_MS, 5_000).
-%% The same findings with new numbers are told this often.
+%% The same findings with new numbers are sent this often.
 -define(REPEAT_MS, 30_000).
-%% More frames than a minute has looks are never needed.
+%% The window of the rules is at most a minute.
 -define(MOST_PIECES, 12).
 
 -record(findings, {
     thresholds :: #{atom() => number()},
     known :: sderl_mon_findings:state(),
     looked_at :: sderl_mon_types:t(),
-    %% The frames since the last look as one, and those of the looks before, the newest first.
+    %% The frames since the last check as one, and those of the checks before, the newest first.
     piece = sderl_mon_frame:new() :: sderl_mon_frame:acc(),
     recent = [] :: [sderl_mon_types:frame()],
     present = [] :: [sderl_mon_types:finding()],
@@ -33,12 +33,12 @@ and go; the rest every half minute.
 -doc "Whether subscribers are told, and which of the findings are new.".
 -type told() :: {tell | keep, New :: [sderl_mon_types:finding()]}.
 
--doc "None yet.".
+-doc "No findings.".
 -spec new(#{atom() => number()}, sderl_mon_types:t()) -> findings().
 new(Thresholds, Now) ->
     #findings{thresholds = Thresholds, known = sderl_mon_findings:new(Thresholds), looked_at = Now}.
 
--doc "Goes by other thresholds from now on; what was seen is forgotten.".
+-doc "Uses other thresholds from now on; what was seen before is forgotten.".
 -spec change_thresholds(#{atom() => number()}, findings()) -> findings().
 change_thresholds(Thresholds, State) ->
     State#findings{thresholds = Thresholds, known = sderl_mon_findings:new(Thresholds)}.
@@ -48,11 +48,11 @@ change_thresholds(Thresholds, State) ->
 add_frame(Frame, #findings{piece = Piece} = State) ->
     State#findings{piece = sderl_mon_frame:add(Frame, Piece)}.
 
--doc "The findings of now.".
+-doc "The present findings.".
 -spec all(findings()) -> [sderl_mon_types:finding()].
 all(#findings{present = Present}) -> Present.
 
--doc "Takes a look if it is time. An exception in a check costs only that check, and is reported.".
+-doc "Checks the rules if it is time. A check that fails is reported, and changes no findings.".
 -spec look(sderl_mon_types:t(), sderl_mon_types:topology(), Details, findings()) ->
     {ok, told(), findings()} | {error, Why :: term(), findings()}
 when

@@ -7,24 +7,24 @@
 
 -type options() :: #{
     interval_ms := pos_integer(),
-    history := map(),
-    thresholds := map()
+    history := sderl_mon_history:opts(),
+    thresholds := #{atom() => number()}
 }.
 
-%% The keys of the configuration that are ours.
+%% The keys of the configuration that a hub uses.
 -define(OPTIONS, [interval_ms, history, thresholds]).
 
--doc "Those of a configuration.".
+-doc "The options of a configuration.".
 -spec new(Config :: map()) -> options().
 new(#{interval_ms := Interval, history := History, thresholds := Thresholds}) ->
     #{interval_ms => Interval, history => History, thresholds => Thresholds}.
 
--doc "The options of a new configuration. In a synthetic cluster the feed has its own interval.".
+-doc "The options of a changed configuration. A synthetic feed keeps its own interval.".
 -spec select(live | synthetic, Config :: map()) -> map().
 select(live, Config) -> maps:with(?OPTIONS, Config);
 select(synthetic, Config) -> maps:with(?OPTIONS -- [interval_ms], Config).
 
--doc "Others in place of them. Unknown keys are ignored, wrong values refused.".
+-doc "Changes options. Unknown keys are ignored, wrong values refused.".
 -spec change(map(), options()) -> {ok, options()} | {error, {bad_option, atom(), term()}}.
 change(Given, Options) ->
     maps:fold(
@@ -41,8 +41,7 @@ option(interval_ms, Ms, Options) when is_integer(Ms), Ms >= 100, Ms =< 60_000 ->
 option(interval_ms, Ms, _Options) ->
     {error, {bad_option, interval_ms, Ms}};
 option(Key, Value, Options) when Key =:= history; Key =:= thresholds ->
-    %% An option that the configuration would refuse would end the hub's process, or the findings,
-    %% later.
+    %% Checked here, because a wrong option would end the hub's process, or fail its checks, later.
     case sderl_mon_config:change(#{Key => Value}, sderl_mon_config:defaults()) of
         {ok, _} -> {ok, Options#{Key := Value}};
         {error, _} -> {error, {bad_option, Key, Value}}

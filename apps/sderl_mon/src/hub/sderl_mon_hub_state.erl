@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_hub_state).
 -moduledoc """
-What a hub has: the reports of the agents until the next frame, the frames made of them, and what
-there is now. It sends nothing; only clocks and the size of the process are read.
+The state of a hub: the updates of the agents until the next frame, the frames made of them, and the
+present state of the cluster. It sends nothing; it reads only clocks and the size of the process.
 """.
 
 -export([new/2, begin_anew/1, inherit/2, change_options/2, lose/3, make_frame/2]).
 -export([snapshot/1, findings/1, info/1]).
--export_type([state/0]).
+-export_type([state/0, info/0, inherited/0]).
 
 -import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
 
@@ -36,11 +36,28 @@ whenever the numbers of frames and events begin anew.
     total_lost := #{atom() => pos_integer()}
 }.
 
+-doc "`memory` is of the process with its history, in bytes; `lost` since the start, by reason.".
+-type info() :: #{
+    mode := live | synthetic,
+    seq := non_neg_integer(),
+    interval_ms := pos_integer(),
+    memory := non_neg_integer(),
+    history := sderl_mon_history:info(),
+    subscribers := non_neg_integer(),
+    events := non_neg_integer(),
+    agents := non_neg_integer(),
+    lost := #{atom() => pos_integer()}
+}.
+
+-doc "The past that another hub has given; `seq` is the highest number of a frame in it.".
+-type inherited() :: #{past := sderl_mon_history:past(), events := [sderl_mon_types:event()],
+                       seq := non_neg_integer()}.
+
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64,
                series => 1_000, values => 50_000}).
 -define(FIRST_EVENTS, 200).
 
--doc "Nothing was reported yet. `Next`: when the first frame is due.".
+-doc "A hub without any report. `Next`: when the first frame is due.".
 -spec new(sderl_mon_hub_options:options(), Next :: integer()) -> state().
 new(Options, Next) ->
     begin_anew(#{
@@ -52,7 +69,7 @@ new(Options, Next) ->
         next => Next
     }).
 
--doc "Without what was reported: the feed is another.".
+-doc "Forgets all reports, because a feed has begun or ended.".
 -spec begin_anew(map()) -> state().
 begin_anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) ->
     State#{
@@ -69,11 +86,11 @@ begin_anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) -
         findings => sderl_mon_hub_findings:new(Thresholds, wall_ms())
     }.
 
-%% Browsers compare it over restarts of this node, too, and count up to 2^53.
+%% Different also after a restart of this node, and below 2^53: browsers compare it.
 new_life() -> erlang:system_time(microsecond).
 
--doc "With the past of another hub before its own (`sderl_mon_hub:inherit/1`).".
--spec inherit(map(), state()) -> state().
+-doc "Puts the past of another hub before its own (`sderl_mon_hub:inherit/1`).".
+-spec inherit(inherited(), state()) -> state().
 inherit(#{past := Past, events := Given, seq := Last}, State) ->
     #{history := History, events := Events, seq := Seq, topology := Told} = State,
     State#{
@@ -86,7 +103,7 @@ inherit(#{past := Past, events := Given, seq := Last}, State) ->
 
 history(Opts) -> sderl_mon_history:new(Opts#{is_rate => fun sderl_mon_metrics:is_rate/1}).
 
--doc "Goes by other options from now on.".
+-doc "Uses other options from now on.".
 -spec change_options(sderl_mon_hub_options:options(), state()) -> state().
 change_options(#{history := H1, thresholds := Th1} = New,
                #{options := #{history := H0, thresholds := Th0}, topology := Told,
@@ -102,7 +119,7 @@ change_options(#{history := H1, thresholds := Th1} = New,
         _ -> State1#{findings := sderl_mon_hub_findings:change_thresholds(Th1, Findings)}
     end.
 
--doc "Counts what is ignored.".
+-doc "Counts something that is ignored.".
 -spec lose(Reason :: atom(), non_neg_integer(), state()) -> state().
 lose(_Key, 0, State) -> State;
 lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
@@ -110,7 +127,7 @@ lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     State#{lost := maps:update_with(Key, Plus, N, Lost),
            total_lost := maps:update_with(Key, Plus, N, Total)}.
 
--doc "Makes a frame of what was reported since the last one.".
+-doc "Makes a frame of the updates since the last one.".
 -spec make_frame(sderl_mon_types:t(), state()) -> state().
 make_frame(Now, #{seq := Seq, last_t := Last, lost := Lost, updates := Updates} = State) ->
     #{options := #{interval_ms := Interval}, topology := Told, history := History,
@@ -134,7 +151,7 @@ make_frame(Now, #{seq := Seq, last_t := Last, lost := Lost, updates := Updates} 
         details := maps:with(maps:keys(Nodes), Details)
     }.
 
-%% ---------------------------------------------------------------- what there is now
+%% ---------------------------------------------------------------- the present state
 
 -doc "For a new subscriber.".
 -spec snapshot(state()) -> sderl_mon_hub:snapshot().
@@ -151,12 +168,12 @@ snapshot(#{topology := Told, frame := Frame, history := History} = State) ->
         life => Life
     }.
 
--doc "The findings of now.".
+-doc "The present findings.".
 -spec findings(state()) -> [sderl_mon_types:finding()].
 findings(#{findings := Findings}) -> sderl_mon_hub_findings:all(Findings).
 
 -doc "See `sderl_mon_hub:info/0`; called by the process that has the state.".
--spec info(state()) -> map().
+-spec info(state()) -> info().
 info(#{history := History, subscribers := Subs, events := Events, updates := Updates} = State) ->
     [{memory, Memory}, {binary, Binaries}] = process_info(self(), [memory, binary]),
     #{options := #{interval_ms := Interval}} = State,

@@ -9,8 +9,8 @@ The nodes and groups, as the leading master sent them to the hub. `Now` is by th
 
 -import(sderl_mon_clock, [wall_ms/0]).
 
-%% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent
-%% for so long is a lower one believed: all monitoring nodes may have been started anew.
+%% Terms grow with takeovers, and so do epochs. A lower epoch is accepted only when the master of
+%% the highest one has been silent this long: all monitoring nodes may have been restarted.
 -define(MASTER_SILENT_MS, 15_000).
 
 -record(told, {
@@ -21,13 +21,13 @@ The nodes and groups, as the leading master sent them to the hub. `Now` is by th
 }).
 -opaque told() :: #told{}.
 
--doc "Before any master has said anything.".
+-doc "An empty topology, before any master has sent one.".
 -spec new(Now :: integer()) -> told().
 new(Now) ->
     Nobody = #{epoch => 0, t => wall_ms(), nodes => #{}, groups => #{}, monitors => []},
     #told{topology = Nobody, heard = Now}.
 
--doc "A master's word. Errors: the reason for which it is ignored, as it is counted.".
+-doc "Takes a master's topology. Errors: why it is ignored, as it is counted.".
 -spec take(term(), Now :: integer(), told()) ->
     {ok, told()} | {error, topologies_stale | topologies_malformed}.
 take(Given, Now, #told{topology = #{epoch := Epoch}, heard = Heard}) ->
@@ -41,15 +41,15 @@ take(Given, Now, #told{topology = #{epoch := Epoch}, heard = Heard}) ->
             {error, topologies_malformed}
     end.
 
--doc "The latest.".
+-doc "The latest topology.".
 -spec present(told()) -> sderl_mon_types:topology().
 present(#told{topology = Topology}) -> Topology.
 
--doc "The history is another, which has not got it yet.".
+-doc "The history was replaced, and lacks the topology.".
 -spec renew(told()) -> told().
 renew(Told) -> Told#told{is_new = true}.
 
--doc "Puts it into the history, if it is not there, as of the time `T`.".
+-doc "Puts the topology into the history, as of the time `T`, if it is not there.".
 -spec record(sderl_mon_types:t(), sderl_mon_history:history(), told()) ->
     {sderl_mon_history:history(), told()}.
 record(T, History, #told{topology = Topology, is_new = true} = Told) ->

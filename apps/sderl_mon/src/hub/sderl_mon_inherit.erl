@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_inherit).
 -moduledoc """
-Gives a hub that has just begun the past that another monitoring node has: all hubs see the same,
-so one that is started anew shows the same picture as before.
+Gives a hub that has just begun the past of another monitoring node: all hubs see the same, so a
+restarted one shows the same picture as before.
 
 It begins with each hub (`m:sderl_mon_hub_sup`). For two minutes it asks the other monitoring nodes
-to which there is a link, piece by piece and one piece at a time, and answers those that ask, all
-pieces from the past as it was at the first (`m:sderl_mon_frozen`); neither side waits for the
-other. Received data is checked before the hub gets it. A node whose clock is two seconds off is not
-asked further: its times would be others.
+to which there is a link, for one piece at a time. It also answers those that ask, with all pieces
+from the past as it was at the first one (`m:sderl_mon_frozen`). Neither side waits for the other.
+Received data is checked before the hub gets it. A node whose clock differs by two seconds is not
+asked further, because the times of its data would be wrong.
 """.
 
 -behaviour(gen_server).
@@ -23,13 +23,13 @@ asked further: its times would be others.
 -define(TRY_MS, 1000).
 -define(TRIES, 120).
 -define(ANSWER_MS, 5000).
-%% A larger piece than this (its last entry apart) comes from nobody.
+%% No hub sends a larger piece than this (without its last entry).
 -define(PIECE_BYTES, 262_144).
 -define(EXPIRE_MS, 5000).
 -define(CLOCKS_MS, 2000).
-%% A history has fewer pieces. Each but for its last entry is no larger than those that we give.
+%% A history has fewer pieces.
 -define(MOST_PIECES, 5_000).
-%% Whole frames are checked without what is in their columns.
+%% Frames are checked without unpacking their columns.
 -define(HEAD, #{nodes => [], groups => [], links => []}).
 
 -type part() :: sderl_mon_message:past_part().
@@ -100,7 +100,7 @@ later(State) ->
 
 %% ---------------------------------------------------------------- asking
 
-%% Another one each time.
+%% Asks another node each time.
 try_peer(#state{tries = Tries} = State) ->
     #{monitors := Monitors} = sderl_mon_settings:get(),
     Linked = nodes(connected),
@@ -132,7 +132,7 @@ answered(#{ref := Ref, t := T} = Answer, #state{asking = #asking{ref = Ref} = As
     #asking{peer = Peer} = Asking,
     case abs(T - wall_ms()) > ?CLOCKS_MS of
         true ->
-            ?LOG_NOTICE("The history of ~ts is not taken over, as its clock is another", [Peer]),
+            ?LOG_NOTICE("The history of ~ts is not taken over: its clock differs", [Peer]),
             later(State);
         false ->
             taken(Answer, Asking, State)
@@ -158,11 +158,11 @@ taken(#{entries := Entries, more := More} = Answer, Asking, State) ->
                     next_part(with_steps(Answer, Asking1), State)
             end;
         _ ->
-            ?LOG_WARNING("What ~ts tells of the past is damaged and is not taken over", [Peer]),
+            ?LOG_WARNING("The history of ~ts is not taken over: what it sends is damaged", [Peer]),
             later(State)
     end.
 
-%% An entry later than now would stay the newest for good. (Events have ids for times.)
+%% An entry from the future would stay the newest for ever. (Events have ids in place of times.)
 is_next(Part, After, Entries) ->
     Latest = wall_ms() + ?CLOCKS_MS,
     Fits = fun({T, _, _}) -> T > After andalso (Part =:= events orelse T =< Latest) end,
@@ -178,7 +178,7 @@ with_steps(#{steps := Steps}, #asking{part = {frames, 0}, rest = Rest} = Asking)
 with_steps(_, Asking) ->
     Asking.
 
-%% The greatest number of a frame, 0 where there is none.
+%% Gives the greatest number of a frame; 0 for other parts.
 checked({frames, _}, Entries) ->
     frames(Entries, 0);
 checked(topologies, Entries) ->
@@ -229,7 +229,7 @@ next_part(#asking{rest = [], got = Got, peer = Peer, timer = Timer, seq = Seq}, 
                 {error, _} -> ok
             end,
             State#state{asking = done};
-        %% It has just begun, too.
+        %% That hub has just begun, too.
         _ ->
             later(State)
     end.

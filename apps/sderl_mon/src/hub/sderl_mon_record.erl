@@ -1,19 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_record).
 -moduledoc """
-Records what the hub of this node tells, to a file of bounded size.
+Records what the hub of this node sends, to a file of bounded size.
 
 The recording `NAME.sdmon` is at most two files: when `NAME.sdmon` has reached half of `max_bytes`
-it becomes `NAME.sdmon.old`, in place of an earlier one, and a new file begins with the topology and
-the findings of then. So the newest half at least is always there, and each file can be read alone.
+it becomes `NAME.sdmon.old`, in place of an earlier one, and a new file begins with the present
+topology and findings. So at least the newest half is always there, and each file can be read alone.
 Frames are written as they come, and merged to ten seconds and a minute, for series over a long
 time. The files' format is that of `sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while
 they are written and after the recorder was killed.
 
-One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so
-slow that it falls behind, frames and events are missed and counted (`status/0`, and `lost` of the
-next frame), and the hub does not wait. A disk error ends the recording with a log message; what was
-written stays.
+There is one recording at a time. The recorder is a subscriber of the hub: if a slow disk makes it
+fall behind, frames and events are missed and counted (`status/0`, and `lost` of the next frame),
+and the hub does not wait. A disk error ends the recording with a log message; what was written
+stays.
 """.
 
 -behaviour(gen_server).
@@ -27,14 +27,38 @@ written stays.
 -define(EXTENSION, ".sdmon").
 -define(MAX_BYTES, 268_435_456).
 -define(STEPS, [10_000, 60_000]).
-%% Written data reaches the disk by itself, at the latest after this time. The recordings named by
-%% the time, in a folder. Each is two files and their bound in bytes at most.
+%% The recordings of a folder that are named by the time and kept.
 -define(RECORDINGS, 20).
 -define(ENDING_MS, 10_000).
+%% Data is written after a second at the latest.
 -define(DELAY, {delayed_write, 65_536, 1_000}).
 
+-type state() :: #{
+    file := binary(),
+    half := pos_integer(),
+    fd := file:fd(),
+    %% The bytes of the file, and of the one before.
+    written := non_neg_integer(),
+    old := non_neg_integer(),
+    ladder := sderl_mon_ladder:ladder(),
+    hub := reference(),
+    topology := sderl_mon_types:topology(),
+    findings := [sderl_mon_types:finding()],
+    frames := non_neg_integer(),
+    missed := non_neg_integer(),
+    events_missed := non_neg_integer(),
+    %% What was missed since the last frame, for its `lost`.
+    gap := #{atom() => pos_integer()},
+    since := sderl_mon_types:t()
+}.
+
+-doc "The recording that is being made. `bytes` is of both files, `missed` counts frames.".
+-type status() :: #{file := binary(), bytes := non_neg_integer(), frames := non_neg_integer(),
+                    missed := non_neg_integer(), events_missed := non_neg_integer(),
+                    since := sderl_mon_types:t()}.
+
 -doc """
-Starts to record the hub of this node to a file, which gets the ending `.sdmon` where it has none;
+Starts to record the hub of this node to a file, which gets the ending `.sdmon` if it has another;
 its folder is made. `max_bytes` is that of both files, 256 MiB by default, 64 KiB at least. Errors:
 `already_recording`, `{exists, File}` (a recording is never overwritten), `{file, File, Reason}`,
 `{bad_option, max_bytes, Value}`.
@@ -56,9 +80,9 @@ start(File, Opts) ->
     end.
 
 -doc """
-The same with a new name in a folder: the time, as in `2026-11-22T14-23-05.123Z.sdmon`. A recording
-that is ending, as its hub has, is waited for (10 s at most). Of the recordings in the folder that
-have such names the newest 20 stay, and older ones are deleted. Errors: those of `start/2`.
+The same with a new name in a folder: the time, as in `2026-11-22T14-23-05.123Z.sdmon`. If a
+recording is ending, because its hub has ended, this waits for it (10 s at most). Of the recordings
+in the folder that have such names the newest 20 are kept. Errors: those of `start/2`.
 """.
 -spec start_in(file:name_all(), #{max_bytes => pos_integer()}) ->
     {ok, #{file := binary()}} | {error, term()}.
@@ -94,7 +118,7 @@ ended() ->
         false
     end.
 
-%% By name, which is by age. What people named stays.
+%% The order of names is that of age. Files with other names stay.
 bounded(Folder) ->
     {ok, Stamp} =
         re:compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(\\.[0-9]+)?Z\\.sdmon$"),
@@ -103,7 +127,7 @@ bounded(Folder) ->
                 re:run(Name, Stamp, [{capture, none}]) =:= match],
     lists:foreach(
         fun(File) ->
-            ?LOG_NOTICE("Removes the recording ~ts, as there are ~b newer ones",
+            ?LOG_NOTICE("The recording ~ts is removed: there are ~b newer ones",
                         [File, ?RECORDINGS]),
             _ = file:delete(old(File)),
             _ = file:delete(File)
@@ -126,11 +150,8 @@ stop() ->
         exit:noproc -> {error, not_recording}
     end.
 
--doc """
-The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames),
-`events_missed`, `since`. Errors: `not_recording`.
-""".
--spec status() -> {ok, map()} | {error, not_recording}.
+-doc "The recording that is being made. Errors: `not_recording`.".
+-spec status() -> {ok, status()} | {error, not_recording}.
 status() ->
     try
         {ok, gen_server:call(?MODULE, status)}
@@ -176,7 +197,7 @@ old(File) -> <<File/binary, ".old">>.
 %% Server
 
 -doc false.
--spec init({binary(), pos_integer()}) -> {ok, map()} | {error, term()}.
+-spec init({binary(), pos_integer()}) -> {ok, state()} | {error, term()}.
 init({File, Max}) ->
     process_flag(trap_exit, true),
     case filelib:is_file(File) of
@@ -244,7 +265,7 @@ write(Data, #{fd := Fd, written := Written} = State) ->
     end.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(status, _From, #{written := Written, old := Old} = State) ->
     {reply,
      (maps:with([file, frames, missed, events_missed, since], State))#{bytes => Written + Old},
@@ -253,18 +274,18 @@ handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
 -doc false.
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, normal, state()}.
 handle_info(Message, State) when element(1, Message) =:= sderl_mon ->
     case sderl_mon_message:check_news(Message) of
         {ok, News} -> heard(News, State);
         {error, not_a_message} -> {noreply, State}
     end;
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} = State) ->
-    ?LOG_WARNING("The recording ~ts ends, since the hub ended", [File]),
+    ?LOG_WARNING("The recording ~ts ends, because the hub has ended", [File]),
     {stop, normal, State};
 handle_info(_Other, State) ->
     {noreply, State}.
@@ -281,7 +302,7 @@ heard({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
         true ->
             {noreply, State};
         false ->
-            %% By the clock that the frames have.
+            %% By this node's clock, as frames are.
             Now = sderl_mon_clock:wall_ms(),
             done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)),
                  State#{topology := Topology})
@@ -319,7 +340,7 @@ done(Records, #{written := Written, half := Half} = State) ->
 written({ok, State}) ->
     {noreply, State};
 written({error, Reason, #{file := File} = State}) ->
-    ?LOG_ERROR("The recording ~ts ends, since it cannot be written: ~ts",
+    ?LOG_ERROR("The recording ~ts ends, because it cannot be written: ~ts",
                [File, file:format_error(Reason)]),
     {stop, normal, State}.
 
@@ -334,7 +355,7 @@ turn(#{fd := Fd, file := File, written := Written} = State) ->
     end.
 
 -doc false.
--spec terminate(term(), map()) -> ok.
+-spec terminate(term(), state()) -> ok.
 terminate(_Reason, #{fd := Fd}) ->
     _ = file:close(Fd),
     ok.

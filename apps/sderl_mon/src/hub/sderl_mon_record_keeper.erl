@@ -3,8 +3,8 @@
 -moduledoc """
 Starts and ends the recording that the configuration wants (`record`).
 
-It is started anew with each hub (`m:sderl_mon_hub_sup`): the recording of the hub before ends
-with that hub, and the next one begins. A recording that somebody else has started is left alone.
+It is restarted with each hub (`m:sderl_mon_hub_sup`): a recording ends with its hub, and the next
+one begins. A recording that another process has started is left alone.
 """.
 
 -behaviour(gen_server).
@@ -17,11 +17,11 @@ with that hub, and the next one begins. A recording that somebody else has start
 -doc "The value of `record` in `t:sderl_mon_config:config/0`.".
 -type wanted() :: off | #{dir := file:name_all(), max_bytes => pos_integer()}.
 
--doc "Keeps what the configuration in force says.".
+-doc "Keeps the recording that the configuration in force names.".
 -spec start_link() -> gen_server:start_ret().
 start_link() -> start_link(maps:get(record, sderl_mon_settings:get())).
 
--doc "Keeps a given recording until the configuration says another.".
+-doc "Keeps a given recording until the configuration names another.".
 -spec start_link(wanted()) -> gen_server:start_ret().
 start_link(Wanted) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Wanted, []).
 
@@ -29,8 +29,8 @@ start_link(Wanted) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Wanted, [
 -spec init(wanted()) -> {ok, wanted(), {continue, start}}.
 init(Wanted) -> {ok, Wanted, {continue, start}}.
 
-%% This may wait for seconds until the recording of the hub before has ended: nobody waits for
-%% this process.
+%% This may wait some seconds until the recording of the hub before has ended; nobody waits for this
+%% process.
 -doc false.
 -spec handle_continue(start, wanted()) -> {noreply, wanted()}.
 handle_continue(start, Wanted) ->

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_subscribers).
 -moduledoc """
-The subscribers of a hub. Belongs to the hub's process, which monitors the subscribers and sends.
+The subscribers of a hub. Runs in the hub's process, which monitors the subscribers and sends.
 
-A subscriber with more than 100 messages in its queue gets none. When half of them are gone it is
-told how many frames and events it missed and what is the case now, and is in step again. Nobody's
-queue grows for ever, and nobody waits.
+A subscriber with more than 100 messages in its queue gets no more. When fewer than half of them are
+left, it gets the numbers of frames and events that it missed, and the present state. So no queue
+grows without bound, and the hub never waits.
 """.
 
 -export([new/0, add/2, drop/2, count/1]).
@@ -26,7 +26,7 @@ queue grows for ever, and nobody waits.
 -define(MOST, 1_000).
 -define(SLOW, 100).
 
--doc "Nobody yet.".
+-doc "No subscribers.".
 -spec new() -> subscribers().
 new() -> #{}.
 
@@ -34,7 +34,7 @@ new() -> #{}.
 -spec count(subscribers()) -> non_neg_integer().
 count(Subs) -> map_size(Subs).
 
--doc "Takes a process of this node, whose queue can be looked at. Errors: `too_many`; `not_local`.".
+-doc "Adds a process of this node, whose queue can be read. Errors: `too_many`; `not_local`.".
 -spec add(pid(), subscribers()) -> {ok, subscribers()} | {error, too_many | not_local}.
 add(Pid, Subs) when is_map_key(Pid, Subs) -> {ok, Subs};
 add(_Pid, Subs) when map_size(Subs) >= ?MOST -> {error, too_many};
@@ -42,7 +42,7 @@ add(Pid, Subs) when is_pid(Pid), node(Pid) =:= node() ->
     {ok, Subs#{Pid => #subscriber{monitor = monitor(process, Pid)}}};
 add(_Pid, _Subs) -> {error, not_local}.
 
--doc "Forgets a process, if it is there.".
+-doc "Removes a process, if it is there.".
 -spec drop(pid(), subscribers()) -> subscribers().
 drop(Pid, Subs) ->
     case maps:take(Pid, Subs) of
@@ -53,7 +53,7 @@ drop(Pid, Subs) ->
             Subs
     end.
 
--doc "From now on the details of a node are told to it. Errors: `not_subscribed`.".
+-doc "Sends a subscriber the details of a node from now on. Errors: `not_subscribed`.".
 -spec watch(pid(), sderl_mon_types:id(), subscribers()) ->
     {ok, subscribers()} | {error, not_subscribed}.
 watch(Pid, Node, Subs) -> watches(Pid, fun(Watches) -> Watches#{Node => []} end, Subs).
@@ -76,7 +76,7 @@ watched(Subs) ->
     lists:usort(lists:append([maps:keys(Watches)
                               || #subscriber{watches = Watches} <- maps:values(Subs)])).
 
--doc "Tells all. `Present` is what one that was behind is told first.".
+-doc "Sends a message to all. `Present` is sent first to a subscriber that was behind.".
 -spec tell(Message :: tuple(), Present :: [tuple()], subscribers()) -> subscribers().
 tell(Message, Present, Subs) ->
     maps:map(fun(Pid, Sub) -> tell_one(Pid, Message, Present, Sub) end, Subs).
@@ -93,7 +93,7 @@ tell_one(Pid, Message, Present, #subscriber{missed = Missed} = Sub) ->
             Sub
     end.
 
-%% Behind, and by how much.
+%% Counts what a subscriber misses.
 missed(Message, none) -> missed(Message, {0, 0});
 missed({sderl_mon, frame, _}, {Frames, Events}) -> {Frames + 1, Events};
 missed({sderl_mon, events, New}, {Frames, Events}) -> {Frames, Events + length(New)};
@@ -102,7 +102,7 @@ missed(_Other, Missed) -> Missed.
 said({Frames, Events}) ->
     [{sderl_mon, missed, Frames}] ++ [{sderl_mon, events_missed, Events} || Events > 0].
 
--doc "Tells details to those in step that watch their nodes.".
+-doc "Sends details to the subscribers that watch their nodes and are not behind.".
 -spec details(#{sderl_mon_types:id() => sderl_mon_types:detail()}, subscribers()) -> ok.
 details(New, Subs) when map_size(New) =:= 0; map_size(Subs) =:= 0 -> ok;
 details(New, Subs) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_telemetry).
 -moduledoc """
-Tells telemetry what the hub sees, when the module `telemetry` is loaded; the application does not
-depend on it. Nothing that a handler does reaches the hub.
+Sends events of the hub to telemetry, if the module `telemetry` is loaded; the application does not
+depend on it. A handler that fails does not affect the hub.
 
 | event | measurements | metadata |
 |---|---|---|
@@ -13,7 +13,7 @@ depend on it. Nothing that a handler does reaches the hub.
 
 -export([frame/1, event/1, finding/1]).
 
--doc "A frame was made. Sums are made only when somebody may listen.".
+-doc "A frame was made. Its sums are computed only if telemetry is loaded.".
 -spec frame(sderl_mon_types:frame()) -> ok.
 frame(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span, nodes := Nodes, links := Links,
         lost := Lost}) ->

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_updates).
 -moduledoc """
-The last words of the agents, between a hub's ticks. Pure.
+The last updates of the agents, between a hub's ticks. Pure.
 
-An agent's interval and the hub's are never quite in step. Of an agent that sent several updates
-since the last tick, these follow each other; of one that sent none, its last word holds for three
-of its intervals. The first a little less, the second a little more than there was: over time the
-two even out, and no frame has a hole.
+An agent's interval and the hub's are never quite in step. Several updates of an agent since the
+last tick are merged as parts of one interval; without one, its last update stays valid for three of
+its intervals. One frame then counts a little less, another a little more than there was: over time
+the two even out, and no frame has a hole.
 
-Under which term an agent speaks is remembered for some while after it fell silent: who was deposed
-is refused.
+The term of an agent is remembered for some while after its last update, so that a deposed agent is
+refused.
 """.
 
 -export([new/0, put/2, take/2, agents/1]).
@@ -17,15 +17,15 @@ is refused.
 -export_type([updates/0, refusal/0]).
 
 -doc """
-Why an update does not count: an agent of a lower term, more updates than fit between two ticks,
-more agents than there can be.
+Why an update is refused: an agent of a lower term, more updates than fit between two ticks, more
+agents than there can be.
 """.
 -type refusal() :: updates_stale | updates_too_many | agents_too_many.
 
 -record(agent, {
     term :: integer(),
-    fresh = [] :: [map()],
-    held = none :: map() | none,
+    fresh = [] :: [sderl_mon_frame:numbers()],
+    held = none :: sderl_mon_frame:numbers() | none,
     %% Ticks since the last update.
     age = 0 :: non_neg_integer()
 }).
@@ -42,14 +42,14 @@ more agents than there can be.
 -spec new() -> updates().
 new() -> #{}.
 
--doc "How many agents spoke lately.".
+-doc "How many agents sent updates lately.".
 -spec agents(updates()) -> non_neg_integer().
 agents(Agents) -> map_size(Agents).
 
--doc "Takes an update, or says why not.".
+-doc "Takes an update, unless it is refused.".
 -spec put(sderl_mon_types:update(), updates()) -> {ok, updates()} | {error, refusal()}.
 put(#{agent := {Scope, Term}} = Update, Agents) ->
-    %% Details and events are dealt with at once; what waits for the tick is numbers.
+    %% Only numbers wait for the tick; the hub handles details and events at once.
     Numbers = maps:without([details, events], Update),
     case Agents of
         #{Scope := #agent{term = Known}} when Term < Known -> {error, updates_stale};
@@ -62,8 +62,8 @@ put(#{agent := {Scope, Term}} = Update, Agents) ->
         #{} -> {ok, Agents#{Scope => #agent{term = Term, fresh = [Numbers]}}}
     end.
 
--doc "The updates of the agents in one interval of a hub, one each.".
--spec take(pos_integer(), updates()) -> {[map()], updates()}.
+-doc "The updates of the agents in one interval of a hub, one for each agent.".
+-spec take(pos_integer(), updates()) -> {[sderl_mon_frame:numbers()], updates()}.
 take(IntervalMs, Agents) ->
     maps:fold(
         fun(Scope, Agent, {Updates, Acc}) ->
@@ -80,9 +80,9 @@ take(IntervalMs, Agents) ->
 
 word(_IntervalMs, #agent{fresh = [_ | _] = Fresh} = Agent) ->
     Update = merged(Fresh),
-    %% Losses were told once.
+    %% Losses count once.
     {Update, Agent#agent{fresh = [], held = maps:remove(lost, Update), age = 0}};
-%% In intervals of whichever is slower, the agent or the hub.
+%% For three intervals of the agent or of the hub, whichever is slower.
 word(IntervalMs, #agent{held = #{span_ms := Span} = Held, age = Age} = Agent)
   when Age * IntervalMs < ?HELD * Span; Age < ?HELD ->
     {Held, Agent#agent{age = Age + 1}};
