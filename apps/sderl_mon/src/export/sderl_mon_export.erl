@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_export).
 -moduledoc """
-Writes what a hub or a recording has as JSON lines (one object a line) or CSV (RFC 4180, a line of
+Exports a hub's history or a recording as JSON lines (one object a line) or CSV (RFC 4180, a line of
 names first), a frame at a time, so that a long recording needs little memory.
 
 | `what` | a line has |
@@ -36,16 +36,16 @@ and empty in CSV.
     limit => pos_integer()
 }.
 
--doc "A file to write, or what takes the parts as they come.".
+-doc "A file to write, or a function that takes the parts as they come.".
 -type sink() :: file:name_all() | fun((iodata()) -> ok | {error, term()}).
 
--doc "What can be exported.".
+-doc "The values of the option `what`.".
 -spec what() -> [atom(), ...].
 what() -> [nodes, links, groups, kinds, traffic, events, findings].
 
 -doc """
-Writes, and gives the number of rows. A file that exists is not overwritten. Errors:
-`{file, File, Reason}`, `{bad_option, what, Value}`, or what the function of the sink returned.
+Writes an export, and returns the number of rows. An existing file is not overwritten. Errors:
+`{file, File, Reason}`, `{bad_option, what, Value}`, or the error of the sink's function.
 """.
 -spec write(sderl_mon_types:source(), json | csv, sink(), opts()) ->
     {ok, #{rows := non_neg_integer()}} | {error, term()}.
@@ -169,7 +169,7 @@ quoted(Given) ->
     end.
 
 -doc """
-Any term of the hub's as JSON. Tuples become arrays; keys become text; a binary that is no UTF-8, a
+A term of the hub as JSON. Tuples become arrays; keys become text; a binary that is not UTF-8, a
 pid, a function and the like become their printed text.
 """.
 -spec json(term()) -> iodata().

@@ -5,11 +5,11 @@ A frame as a request of OpenTelemetry's protocol for metrics (OTLP 1,
 `ExportMetricsServiceRequest`), in protobuf. Pure.
 
 Each node is a resource: `service.instance.id` is its name, `service.name` its family,
-`service.namespace` is `sderl`. Groups, the library's own messages and findings are of the
-monitoring node, whose `service.name` is `sderl_mon`. All are gauges, rates too, and named
-`sderl.node.KEY` by the keys of `m:sderl_mon_catalogue`, `sderl.app.NAME` for the application's own
-metrics; units are those of UCUM. Links are left out: they are many, and Prometheus or the pages
-show them.
+`service.namespace` is `sderl`. Groups, the library's own messages and findings belong to the
+resource of the monitoring node, whose `service.name` is `sderl_mon`. All metrics are gauges, also
+rates: `sderl.node.KEY` with the keys of `m:sderl_mon_catalogue`, `sderl.app.NAME` for the
+application's own; units are those of UCUM. Links are left out because they are many; Prometheus and
+the pages show them.
 """.
 
 -export([request/1]).
@@ -17,7 +17,7 @@ show them.
 
 -import(sderl_mon_protobuf, [fixed64/2, double/2, text/2, message/2]).
 
--doc "What is told, by whom, in which version, and with which of the application's own metrics.".
+-doc "What to send, the monitoring node and its version, and the application's own metrics.".
 -type input() :: #{
     topology := sderl_mon_types:topology(),
     frame := sderl_mon_types:frame(),
@@ -53,7 +53,7 @@ of_node(Id) ->
     [{~"service.namespace", ~"sderl"}, {~"service.name", named(sderl_mon_types:family(Id), Id)},
      {~"service.instance.id", Id}].
 
-%% A family without letters.
+%% A name of digits only has an empty family.
 named(~"", Id) -> Id;
 named(Family, _) -> Family.
 
@@ -67,7 +67,7 @@ attributes(Field, Attributes) ->
     [message(Field, [text(1, Key), message(2, message(1, visible(Value)))])
      || {Key, Value} <- Attributes].
 
-%% No UTF-8 would make the receiver refuse the whole.
+%% A text that is not UTF-8 would make the receiver refuse the whole request.
 visible(Text) -> sderl_mon_visible:text(Text).
 
 metric({Name, Unit, About, Points}, Times) ->
@@ -107,7 +107,7 @@ cluster(#{topology := #{nodes := Nodes, groups := Groups}, findings := Findings,
         {~"sderl.links", ~"{link}", ~"Links with traffic", [{[], map_size(Links)}]},
         {~"sderl.group.members", ~"{node}", ~"Members of a group",
          [{Of(Id), length(In)} || {Id, #{nodes := In}} <- Members]},
-        {~"sderl.group.live_members", ~"{node}", ~"Members that count for answers",
+        {~"sderl.group.live_members", ~"{node}", ~"Live members of a group",
          [{Of(Id), length(Live)} || {Id, #{live := Live}} <- Members]},
         {~"sderl.group.names", ~"{name}", ~"Names registered in a group",
          [{Of(Id), Names} || {Id, #{names := Names}} <- Members]},
@@ -116,7 +116,7 @@ cluster(#{topology := #{nodes := Nodes, groups := Groups}, findings := Findings,
         {~"sderl.kind.messages", ~"{message}/s", ~"The library's own messages by kind",
          [{[{~"kind", atom_to_binary(Kind)}], Msgs}
           || Kind := {Msgs, _} <- maps:iterator(Kinds, ordered)]},
-        {~"sderl.findings", ~"{finding}", ~"Findings there are, by kind and severity",
+        {~"sderl.findings", ~"{finding}", ~"Findings by kind and severity",
          [{[{~"kind", word(Kind)}, {~"severity", word(Severity)}], N}
           || {Kind, Severity} := N <- maps:iterator(counted(Findings), ordered)]}
     ].
@@ -129,7 +129,7 @@ counted(Findings) ->
 word(Word) when is_atom(Word) -> atom_to_binary(Word);
 word(Word) -> Word.
 
-%% Words for people are annotations there.
+%% Units that are words become annotations of UCUM.
 ucum(~"") -> ~"1";
 ucum(~"share") -> ~"1";
 ucum(~"B") -> ~"By";
@@ -143,6 +143,6 @@ ucum(Unit) ->
         _ -> <<"{", (plain(Unit))/binary, "}">>
     end.
 
-%% Annotations are of printable ASCII.
+%% Annotations are printable ASCII.
 plain(Word) -> << <<(case C > $\s andalso C < 127 andalso C =/= ${ andalso C =/= $} of
                          true -> C; false -> $_ end)>> || <<C/utf8>> <= Word >>.

@@ -4,11 +4,11 @@
 Sends the numbers of the cluster to a collector of OpenTelemetry, over HTTP in protobuf, as the key
 `otlp` of the configuration says; nothing while that is `off`.
 
-Of several monitoring nodes the one on which the master leads sends. A request has the means over
+Of several monitoring nodes only the one whose master leads sends. A request has the means over
 `interval_ms`; while the collector does not answer, requests wait in a bounded queue
-(`m:sderl_mon_otlp_queue`), and the monitoring never waits for it. What failed is tried again
-where the protocol says so: 429, 502, 503, 504, and whenever there was no answer. One line is
-logged when it begins to fail, and one when it works again.
+(`m:sderl_mon_otlp_queue`), and the monitoring never waits for it. A request is tried again if there
+was no answer, and where the protocol says so: 429, 502, 503, 504. One line is logged when sending
+begins to fail, and one when it works again.
 """.
 
 -behaviour(gen_server).
@@ -21,7 +21,7 @@ logged when it begins to fail, and one when it works again.
 -import(sderl_mon_clock, [now_ms/0]).
 
 -define(POST_MS, 10_000).
-%% Until the hub is there.
+%% How often to try to subscribe at a hub that is not there.
 -define(AGAIN_MS, 1_000).
 
 -record(push, {
@@ -38,12 +38,16 @@ logged when it begins to fail, and one when it works again.
     problem = none :: none | binary()
 }).
 
--doc "Sends what the configuration in force says.".
+-doc "Sends as the configuration in force says.".
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "`off`, or how many requests wait, were sent, refused and dropped, and what is wrong.".
--spec info() -> off | map().
+-doc """
+`off`, or the counts of `t:sderl_mon_otlp_queue:info/0`, whether this node `sends`, and the
+`problem` while sending fails.
+""".
+-spec info() -> off | #{sends := boolean(), problem := none | binary(),
+                        waiting | bytes | sent | refused | dropped => non_neg_integer()}.
 info() -> gen_server:call(?MODULE, info).
 
 -doc false.
@@ -76,7 +80,7 @@ handle_info({sderl_mon_config, #{otlp := off}}, P) ->
 handle_info({sderl_mon_config, #{otlp := Wanted}}, #push{wanted = Before} = P) ->
     _ = Before =:= off andalso (self() ! subscribe),
     ok = stop_post(P),
-    %% The waiting batches were meant for another collector.
+    %% The waiting requests were meant for the collector before.
     {noreply, P#push{wanted = Wanted, queue = sderl_mon_otlp_queue:new(), post = none,
                      problem = none}};
 handle_info(_, #push{wanted = off} = P) ->
@@ -130,7 +134,7 @@ subscribe(P) ->
         exit:_ -> later(P)
     end.
 
-%% ---------------------------------------------------------------- what the hub tells
+%% ---------------------------------------------------------------- messages of the hub
 
 heard({sderl_mon, topology, Topology}, P) -> P#push{topology = Topology};
 heard({sderl_mon, findings, Findings}, P) -> P#push{findings = Findings};
@@ -142,7 +146,7 @@ heard({sderl_mon, frame, Frame}, #push{frames = Frames0, wanted = Wanted} = P) -
             ready(sderl_mon_frame:frame(Frames, fun sderl_mon_metrics:is_rate/1),
                   P#push{frames = sderl_mon_frame:new()})
     end;
-%% Another feed has begun, or ended.
+%% A feed has begun or ended.
 heard({sderl_mon, anew, _}, #push{hub = Hub} = P) ->
     _ = demonitor(Hub, [flush]),
     subscribe(P#push{hub = none});
@@ -150,7 +154,7 @@ heard(_, P) -> P.
 
 ready(Frame, #push{topology = Topology, findings = Findings, queue = Queue} = P) ->
     case leads(P) of
-        false -> P#push{queue = Queue};
+        false -> P;
         true ->
             Request = iolist_to_binary(sderl_mon_otlp:request(#{
                 topology => Topology, frame => Frame, findings => Findings,

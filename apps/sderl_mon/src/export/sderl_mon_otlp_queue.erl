@@ -3,14 +3,13 @@
 -moduledoc """
 The requests of `m:sderl_mon_otlp` that wait to be sent, and when the next try is. Pure.
 
-At most 60 requests and 16 MiB wait, with the one that is being sent; beyond that the oldest that
-waits goes, and is counted. The one that is being sent stays, and so does the newest. After a
-failure the next try comes later and later, at most a minute, each by a random part earlier, so that
-monitors do not come together.
+At most 60 requests and 16 MiB wait, including the one that is being sent; beyond that the oldest
+waiting one is dropped and counted, but not the newest. After each failure the pause until the next
+try doubles, up to a minute, less a random part, so that monitors do not try at the same time.
 """.
 
 -export([new/0, add/2, take/2, sent/1, refused/1, failed/3, info/1]).
--export_type([queue/0]).
+-export_type([queue/0, info/0]).
 
 -define(MOST, 60).
 -define(MOST_BYTES, 16_777_216).
@@ -19,7 +18,7 @@ monitors do not come together.
 
 -record(queue, {
     waiting = queue:new() :: queue:queue(binary()),
-    %% The one that is being sent. It is among those that are counted.
+    %% The one that is being sent; `count` and `bytes` include it.
     under_way = none :: none | binary(),
     count = 0 :: non_neg_integer(),
     bytes = 0 :: non_neg_integer(),
@@ -36,7 +35,7 @@ monitors do not come together.
 -spec new() -> queue().
 new() -> #queue{}.
 
--doc "One more.".
+-doc "Adds a request.".
 -spec add(binary(), queue()) -> queue().
 add(Request, #queue{waiting = Waiting, count = Count, bytes = Bytes} = Q) ->
     bound(Q#queue{waiting = queue:in(Request, Waiting), count = Count + 1,
@@ -55,7 +54,7 @@ bound(Q) ->
     Q.
 
 -doc """
-What is to be sent now, or how long there is to wait; `none` also while something is being sent.
+The request to send now, or how long to wait; `none` also while one is being sent.
 """.
 -spec take(Now :: integer(), queue()) ->
     {send, binary(), queue()} | {wait, pos_integer()} | none.
@@ -66,22 +65,22 @@ take(_, #queue{waiting = Waiting} = Q) ->
     {{value, Request}, Rest} = queue:out(Waiting),
     {send, Request, Q#queue{waiting = Rest, under_way = Request}}.
 
-%% The batch that was being sent is over.
+%% The request that was being sent is done with.
 done(#queue{under_way = Request, count = Count, bytes = Bytes} = Q) when is_binary(Request) ->
     Q#queue{under_way = none, count = Count - 1, bytes = Bytes - byte_size(Request), tries = 0,
             next = none}.
 
--doc "It was taken.".
+-doc "The request was accepted.".
 -spec sent(queue()) -> queue().
 sent(#queue{sent = Sent} = Q) -> (done(Q))#queue{sent = Sent + 1}.
 
--doc "It was refused for good: another try would be in vain.".
+-doc "The request was refused for good: it is not tried again.".
 -spec refused(queue()) -> queue().
 refused(#queue{refused = Refused} = Q) -> (done(Q))#queue{refused = Refused + 1}.
 
 -doc """
-It could not be sent, or not now, and is the first that waits. `Part` is a random number from 0 to
-1.
+The request could not be sent, and is the first that waits again. `Part` is a random number from 0
+to 1.
 """.
 -spec failed(Now :: integer(), Part :: float(), queue()) -> queue().
 failed(Now, Part, #queue{waiting = Waiting, under_way = Request, tries = Tries} = Q)
@@ -90,7 +89,12 @@ failed(Now, Part, #queue{waiting = Waiting, under_way = Request, tries = Tries} 
     Q#queue{waiting = queue:in_r(Request, Waiting), under_way = none, tries = Tries + 1,
             next = Now + round(Longest * (1 - Part / 2))}.
 
--doc "How many wait, and how many were sent, refused and dropped.".
--spec info(queue()) -> #{waiting | bytes | sent | refused | dropped := non_neg_integer()}.
+-doc "How many requests wait, and how many were sent, refused and dropped.".
+-type info() :: #{waiting := non_neg_integer(), bytes := non_neg_integer(),
+                  sent := non_neg_integer(), refused := non_neg_integer(),
+                  dropped := non_neg_integer()}.
+
+-doc "Counts.".
+-spec info(queue()) -> info().
 info(#queue{count = Count, bytes = Bytes, sent = Sent, refused = Refused, dropped = Dropped}) ->
     #{waiting => Count, bytes => Bytes, sent => Sent, refused => Refused, dropped => Dropped}.

@@ -3,9 +3,9 @@
 -moduledoc """
 The latest frame in Prometheus' text format, version 0.0.4. Pure.
 
-Names and labels are stable. All are gauges: rates come as they were measured, over the frame's
-span, which `sderl_frame_span_seconds` gives. An unknown value has no sample. Of links those with
-most bytes are there, 5,000 at most; `sderl_links` counts all.
+Names and labels are stable. All families are gauges; rates are means over the frame's span, which
+is `sderl_frame_span_seconds`. An unknown value has no sample. Of the links only the 5,000 with most
+bytes have samples; `sderl_links` counts all.
 
 The names, labels and units are in `sderl_mon_catalogue:families/0`. The application's own metrics
 (`m:sderl_mon_app_metrics`) are `sderl_app_NAME_per_second` (kinds `counter` and `sum`) and
@@ -16,7 +16,7 @@ The names, labels and units are in `sderl_mon_catalogue:families/0`. The applica
 
 -define(LINKS, 5_000).
 
--doc "The page. Before the first frame it has the topology alone.".
+-doc "The page. Before the first frame it has only the topology.".
 -spec text(sderl_mon_types:topology(), sderl_mon_types:frame() | none,
            [sderl_mon_types:finding()], [sderl_mon_app_metrics:metric()]) -> iodata().
 text(Topology, Frame, Findings, AppMetrics) ->
@@ -142,8 +142,8 @@ shown(Links) ->
     ByBytes = lists:sort([{-B, Link, Flow} || Link := {_M, B} = Flow <- Links]),
     lists:sort([{Link, Flow} || {_B, Link, Flow} <- lists:sublist(ByBytes, ?LINKS)]).
 
-%% By node and series. Metrics that are not configured here any more are left out: nobody knows what
-%% they are.
+%% By node and series. Metrics that are no longer configured here are left out, because their kinds
+%% are not known.
 app_metrics(_, none) -> [];
 app_metrics(Metrics, #{nodes := Nodes}) ->
     Sorted = lists:sort(maps:to_list(Nodes)),

@@ -20,12 +20,12 @@ fixed64(Field, N) -> [key(Field, 1), <<N:64/little>>].
 -spec double(pos_integer(), number()) -> iodata().
 double(Field, N) -> [key(Field, 1), <<N:64/float-little>>].
 
--doc "A text in UTF-8; an empty one is what a reader has without it.".
+-doc "A text in UTF-8. An empty one is left out, because that is the default.".
 -spec text(pos_integer(), binary()) -> iodata().
 text(_, ~"") -> [];
 text(Field, Text) -> message(Field, Text).
 
--doc "A message in a message, which may be empty.".
+-doc "A message within a message; it may be empty.".
 -spec message(pos_integer(), iodata()) -> iodata().
 message(Field, Content) -> [key(Field, 2), varint(iolist_size(Content)), Content].
 

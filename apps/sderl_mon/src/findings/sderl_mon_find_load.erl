@@ -1,17 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_load).
 -moduledoc """
-Findings about what carries too much: gateways, groups that are large for how often names are
-registered in them, and processes that get most of the messages.
+Findings about overload: gateways, groups that are too large for their rate of registrations, and
+processes that get most of the messages.
 
 A registration in a group of `N` nodes costs `2 N` messages while nobody else writes, and about 6
-when many do, as batches are shared; the bytes grow with the group either way, about 245 `N` a
-registration alone and 80 `N` busy (docs/scaling.md, measured in simulation). The rate of a group
-tells which of the two is nearer; both are shown.
+when many do, because they share batches; the bytes grow with the group either way, about 245 `N` a
+registration alone and 80 `N` busy (docs/scaling.md, measured in simulation). Both costs are shown.
 """.
 
 -export([candidates/2]).
--export([registration/2]).
 
 -import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, number/1]).
 -import(sderl_mon_text, [text/2]).
@@ -64,10 +62,7 @@ gateway(Node, Groups, Sample, View, #{gateway_util := UtilLimit, gateway_bytes_s
         }
     end).
 
--doc """
-The cost of registrations for a group: messages and bytes of one alone and of one among many.
-""".
--spec registration(Size :: pos_integer(), alone | busy) -> {Msgs :: number(), Bytes :: number()}.
+%% The cost of a registration in messages and bytes, alone or among many.
 registration(Size, alone) -> {2 * Size, ?BYTES_ALONE * Size};
 registration(Size, busy) -> {min(?MSGS_BUSY, 2 * Size), ?BYTES_BUSY * Size}.
 
@@ -106,7 +101,7 @@ group(Group, Size, Rate, Limit) ->
         }
     end).
 
-%% Only while tracing is on, and of what was sampled.
+%% Only while tracing is on, and only for traced processes.
 hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
     Rows = [{to(Row), traced(Row, SpanMs), Node}
             || Node := #{traffic := Traffic, span_ms := SpanMs} <- Details, is_list(Traffic),
@@ -139,5 +134,5 @@ hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
 
 to(#{to := To}) when is_binary(To) -> To.
 
-%% A second, of those since the sample before.
+%% Messages a second, from those since the sample before.
 traced(Row, SpanMs) -> number(msgs, Row) * 1000 / SpanMs.

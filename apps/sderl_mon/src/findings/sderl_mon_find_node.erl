@@ -11,7 +11,7 @@ overloaded.
 -import(sderl_mon_text, [text/2]).
 -import(sderl_mon_find_view, [number/2]).
 
-%% Problems of one node that are findings.
+%% The most problems of a node that are shown as evidence.
 -define(MOST_PROBLEMS, 5).
 -define(MIB, 1_048_576).
 
@@ -44,7 +44,7 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
 status(down) -> "is down";
 status(unreachable) -> "does not answer the monitoring".
 
-%% A node that was stopped, or hangs, looks down when its links have ended: to start another one of
+%% A node that is stopped or hangs looks down once its links have ended; starting another node of
 %% its name does not help then.
 if_it_runs(unreachable) ->
     "It is connected, and silent: look on its machine whether it was stopped or hangs. "
@@ -53,9 +53,9 @@ if_it_runs(down) ->
     "Start it: it comes back into its groups by itself. If its name is taken (epmd -names on its "
     "machine) it runs and hangs, or is cut off: let it go on, or end it first.".
 
-%% The problems of s_group:info/0 there, in its own words. A problem that several members of a group
-%% tell is one finding, at the first of them. A problem of a node that is down is none: that is a
-%% finding itself.
+%% The problems of s_group:info/0 of the nodes, in its own words. A problem that several nodes
+%% report is one finding, at the first of them. Problems with a node that is down are left out,
+%% because that has a finding of its own.
 converged(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
     {Up, Down} = lists:partition(fun(Node) -> is_up(Node, Nodes) end, maps:keys(Of)),
     Told = maps:groups_from_list(
@@ -74,7 +74,7 @@ is_up(Node, Nodes) ->
         #{} -> false
     end.
 
-%% Whether a sentence names nodes that are down, and no other.
+%% Whether a sentence names nodes that are down, and no others.
 is_of_others(_, [], _) -> false;
 is_of_others(Problem, Down, Up) -> names_any(Problem, Down) andalso not names_any(Problem, Up).
 
@@ -139,7 +139,7 @@ majorities(#{topology := #{groups := Groups}}) ->
      || Group := #{nodes := Members, minority := [_ | _] = Minority} <- Groups
     ]).
 
-%% Alarms that programs on the node have set in OTP's alarm_handler, as os_mon does.
+%% Alarms that programs on the node, such as os_mon, have set in OTP's alarm_handler.
 alarms(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
     lists:append([
         candidate(node_alarm, over, #{node => Node, to => sderl_mon_text:cut(Alarm, 255)}, fun() ->
@@ -204,7 +204,7 @@ who(atoms) ->
 who(ports) -> "Look for sockets and files that are not closed.";
 who(ets) -> "Look for tables that are made and not deleted.".
 
-%% There is no limit to compare memory with but the other nodes of the cluster.
+%% Memory has no limit of its own, so it is compared with that of the other nodes.
 memory(#{member_of := Of, nodes := Nodes}, #{mem_ratio := Ratio, mem_bytes := Least}) ->
     Sizes = [{Node, Bytes} || Node := #{mem := Bytes} <- Nodes, is_map_key(Node, Of)],
     case length(Sizes) of

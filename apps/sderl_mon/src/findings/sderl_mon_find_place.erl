@@ -5,15 +5,15 @@ Findings about nodes whose traffic says that they belong in another group.
 
 The saving of moving a node `X` from its group `G` to `H` is computed from measurements:
 
-- links: those `X` has now, to the members of `G` and to members of `H` it talks to, less those it
-  would have, to all of `H` and to the members of `G` it talks to;
+- links: those that `X` has now, to the members of `G` and to members of `H` with which it exchanges
+  messages, less those it would have, to all of `H` and to such members of `G`;
 - messages a second: those between `X` and members of `H`, which would be inside the group, less
-  those between `X` and `G`, which would cross; and as each registration costs about two messages
-  for each member (docs/scaling.md), two for each registration a second in `G` less two for each in
-  `H`.
+  those between `X` and `G`, which would cross; and because each registration costs about two
+  messages for each member (docs/scaling.md), two for each registration a second in `G` less two for
+  each in `H`.
 
-The names that `X` looks up are not in it: a look-up in one's own group is local, and nobody counts
-it. A gateway is left where it is.
+Look-ups of names are left out: a look-up in a node's own group is local, and not counted. Gateways
+are never moved.
 """.
 
 -export([candidates/2]).
@@ -33,8 +33,8 @@ candidates(#{member_of := Of, topology := #{groups := Groups}} = View, Limits) -
      || Node := Partners <- Talk, #{Node := Own} <- [Of], length(Own) =< 1
     ]), View).
 
-%% Two nodes that talk could each move to the other, and would have changed places: it is said of
-%% the one that saves most.
+%% Of two nodes that could each move to the other's group only one should, or they would swap
+%% places: the one that saves most.
 apart(Candidates, #{member_of := Of}) ->
     Sorted = lists:sort(fun(#{weight := A, where := X}, #{weight := B, where := Y}) ->
         {-A, X} =< {-B, Y}
@@ -52,7 +52,7 @@ apart(Candidates, #{member_of := Of}) ->
     ),
     lists:reverse(Kept).
 
-%% Messages a second between each node and each other one, both ways.
+%% Messages a second between each pair of nodes, both ways.
 talk(#{links := Links, member_of := Of}) ->
     maps:fold(
         fun({From, To}, {Msgs, _}, Acc) when is_map_key(From, Of), is_map_key(To, Of), Msgs > 0 ->
@@ -127,7 +127,7 @@ remedy(Node, [Own | _], H) ->
          "s_group:remove_nodes(~ts, ['~ts']). Names of ~ts that live on it stay registered there.",
          [H, H, Node, Own, Own, Node, Own]).
 
-%% One for each node: where most is saved.
+%% The best candidate of a node: the one that saves most.
 best(Candidates) ->
     case lists:append(Candidates) of
         [] -> [];

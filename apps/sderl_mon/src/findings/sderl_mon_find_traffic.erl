@@ -34,7 +34,7 @@ bypasses(#{links := Links, member_of := Of} = View, #{bypass_msgs_s := Limit}) -
         Grade <- [grade(Msgs, Limit)], Grade =/= none,
         not sderl_mon_find_view:share(A, B, View),
         {ok, [_ | _] = Gateways} <- [sderl_mon_find_view:chain(A, B, View)],
-        %% Meant to be: somebody asked for the link. The library's routes use what links there are.
+        %% A program asked for such a link, or a route of the library uses it.
         not lists:any(fun(Reason) -> sderl_mon_find_view:reason(Reason, A, B, View) end, ?MEANT)
     ]).
 
@@ -61,18 +61,17 @@ bypass(A, B, Msgs, Bytes, Gateways) ->
         saves => #{links => 1}
     }.
 
-%% The library closes its own links when they are idle. The library only reports links that it did
-%% not open.
+%% The library closes its own links when they are idle, and only reports links that it did not open.
 idle(#{links := Rates, member_of := Of} = View, #{idle_s := OldS, idle_msgs_s := Limit}) ->
     lists:append([
         candidate(idle_link, idle_grade(Age, Msgs, OldS, Limit), #{from => A, to => B},
                   fun() -> idle_link(A, B, Age, Msgs) end)
-     %% Where there are groups: a mesh without them needs no reasons.
+     %% Only for members of groups: a mesh without groups needs no reasons.
      || A := [_ | _] <- Of,
         {B, #{reasons := [], since_s := Age} = Link} <- sderl_mon_find_view:links(A, View),
         is_map_key(B, Of),
         maps:get(type, Link, visible) =:= visible,
-        %% Once, though both ends tell it.
+        %% Once, though both ends report it.
         A < B orelse not lists:keymember(A, 1, sderl_mon_find_view:links(B, View)),
         not sderl_mon_find_view:share(A, B, View),
         not reasoned(A, B, View),

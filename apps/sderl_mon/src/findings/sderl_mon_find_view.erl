@@ -6,13 +6,13 @@ each group, and the gateways between groups. Pure, made once for each check.
 """.
 
 -export([new/4]).
--export([share/3, chain/3, members/2, usual/1, number/2, links/2, reason/4]).
+-export([share/3, chain/3, members/2, number/2, links/2, reason/4]).
 -export_type([view/0]).
 
 -doc """
-`nodes` and `groups`: means of the window, of what was measured. `links`: messages and bytes a
-second. `member_of`: the groups of each node that is watched as a member of the cluster (hidden ones
-are not). `lost`: what was left out in the window, by name.
+`nodes` and `groups`: means over the window. `links`: messages and bytes a second. `member_of`: the
+groups of each node of the cluster (hidden nodes are left out). `lost`: what was left out in the
+window, by name.
 """.
 -type view() :: #{
     t := integer(),
@@ -44,14 +44,10 @@ new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
         lost => lost(Window)
     }.
 
--doc """
-The nodes of the cluster, and the groups of each: those of the monitoring itself and other hidden
-ones are left out.
-""".
--spec usual(sderl_mon_types:topology()) -> #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
+%% The groups of each node that is not hidden.
 usual(#{nodes := Nodes}) -> #{Id => Groups || Id := #{groups := Groups, hidden := false} <- Nodes}.
 
-%% A frame lasts as long as it says. A value that is missing in some frames is the mean of the
+%% Means weighted by the frames' spans. A value that is missing in some frames is the mean of the
 %% others.
 means(Key, Window) ->
     Sums = lists:foldl(
@@ -78,7 +74,7 @@ summed(Key, Value, Span, Acc) when is_number(Value) ->
 summed(_, _, _, Acc) ->
     Acc.
 
-%% A link that is in no frame had no traffic in it.
+%% In a frame that lacks a link, the link had no traffic.
 link_means(Window) ->
     All = lists:sum([Span || #{span_ms := Span} <- Window]),
     Sums = lists:foldl(
@@ -97,14 +93,14 @@ link_means(Window) ->
     ),
     #{Link => {M / All, B / All} || Link := {M, B} <- Sums}.
 
-%% Each frame tells what is not in it.
+%% Each frame counts what is not in it.
 lost(Window) ->
     lists:foldl(fun(Frame, Acc) ->
         maps:merge_with(fun(_, A, B) -> A + B end, Acc, maps:get(lost, Frame, #{}))
     end, #{}, Window).
 
-%% The live nodes that are in two groups, by group. (Not with the pairs of their groups: a gateway
-%% of a thousand groups has a million of these.)
+%% By group, the live nodes that are also in another group. (Not by pair of groups: a gateway of a
+%% thousand groups has a million pairs.)
 gateways(Of, #{nodes := Nodes}) ->
     maps:groups_from_list(
         fun({Group, _}) -> Group end,
@@ -124,8 +120,8 @@ share(A, B, #{member_of := Of}) ->
     lists:any(fun(Group) -> lists:member(Group, InB) end, maps:get(A, Of, [])).
 
 -doc """
-The gateways of a shortest way between the groups of two nodes; `none` where no live one leads
-there.
+The gateways of a shortest path between the groups of two nodes; `none` if there is no path over
+live gateways.
 """.
 -spec chain(sderl_mon_types:id(), sderl_mon_types:id(), view()) ->
     {ok, [sderl_mon_types:id()]} | none.
@@ -134,7 +130,7 @@ chain(A, B, #{member_of := Of, gateways := Gateways}) ->
     To = #{Group => true || Group <- maps:get(B, Of, [])},
     walk([{Group, []} || Group <- From], [], To, {Of, Gateways}, #{Group => true || Group <- From}).
 
-%% Groups in the order of their distance; each group and each gateway is looked at once.
+%% Breadth-first search; each group and each gateway is visited once.
 walk([], [], _, _, _) ->
     none;
 walk([], Next, To, Ways, Seen) ->
@@ -175,8 +171,7 @@ number(Key, Map) ->
     end.
 
 -doc """
-The links of a node as its details tell them, where there are details: with reasons, age and the
-bytes that wait.
+The links of a node from its details, if there are any: with reasons, age and the bytes that wait.
 """.
 -spec links(sderl_mon_types:id(), view()) -> [{Peer :: sderl_mon_types:id(), map()}].
 links(Node, #{details := Details}) ->
@@ -188,7 +183,7 @@ links(Node, #{details := Details}) ->
 id(Id) when is_binary(Id) -> Id;
 id(Node) when is_atom(Node) -> atom_to_binary(Node).
 
--doc "Whether either end of a link tells a reason that begins so.".
+-doc "Whether either end of a link has a reason that begins with a text.".
 -spec reason(binary(), sderl_mon_types:id(), sderl_mon_types:id(), view()) -> boolean().
 reason(Begins, A, B, View) ->
     lists:any(

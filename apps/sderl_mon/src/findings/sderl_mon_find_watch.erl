@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_watch).
 -moduledoc """
-Findings about the monitoring itself: what it does not see, what it left out, what it costs.
+Findings about the monitoring itself: what it does not see, what it left out, what it costs, and
+monitoring nodes that are down.
 """.
 
 -export([candidates/2]).
@@ -29,7 +30,7 @@ unwatched(#{member_of := Of, topology := #{nodes := Nodes}}) ->
      || Node := _ <- Of, #{Node := #{status := up, source := none}} <- [Nodes]
     ]).
 
-%% Counted on the node or on the way: the numbers shown are too small by so much.
+%% The counts are made on the node or on the way; the shown numbers are too small by them.
 lost(#{lost := Lost}) ->
     lists:append([
         candidate(samples_lost, over, #{to => atom_to_binary(What)}, fun() ->
@@ -47,7 +48,7 @@ lost(#{lost := Lost}) ->
      || What := Count <- Lost, Count > 0
     ]).
 
-%% On a node that does nothing it is a large share of very little.
+%% On an idle node the probe is a large share of very little, hence the second threshold.
 costs(#{nodes := Nodes, member_of := Of}, #{probe_pct := Limit, probe_core_pct := CoreLimit}) ->
     lists:append([
         candidate(probe_cost, both(grade(Pct, Limit), grade(Pct * Cpu / 100, CoreLimit)), #{

@@ -4,11 +4,11 @@
 Conclusions from the numbers of a cluster: each finding names a place, shows the numbers that
 support it with their units, and says what to do.
 
-Pure. The rules, one module for each family (`sderl_mon_find_...`), look at the means of the last
-seconds. A finding appears when its rule has been over its threshold at every check for `hold_ms`,
-and goes when for `clear_ms` it was under 80 % of it: a value that moves about its threshold gives
-one finding and not many. A state, such as a node that is down, appears and goes after
-`hold_fast_ms`, because it is no measurement: a node that is up again is not told as down for long.
+Pure. The rules, one module for each family (`sderl_mon_find_...`), use means of the last seconds. A
+finding appears when its value has been over its threshold at every check for `hold_ms`, and goes
+when it was below 80 % of the threshold for `clear_ms`: a value that moves around its threshold
+gives one finding and not many. A state, such as a node that is down, is not a measurement, so it
+appears and goes after `hold_fast_ms`.
 """.
 
 -export([new/0, new/1, check/4]).
@@ -25,11 +25,11 @@ one finding and not many. A state, such as a node that is down, appears and goes
     #{first := integer(), last := integer(), shown := boolean(),
       candidate := sderl_mon_find:candidate()}.
 
--doc "Nothing seen yet, thresholds as they are by default.".
+-doc "Nothing was seen; with the default thresholds.".
 -spec new() -> state().
 new() -> new(#{}).
 
--doc "The same with other thresholds; unknown ones are ignored (`validate/1` tells them).".
+-doc "The same with other thresholds; unknown ones are ignored (`validate/1` finds them).".
 -spec new(#{atom() => number()}) -> state().
 new(Given) ->
     #{limits => maps:merge(thresholds(), maps:with(maps:keys(thresholds()), Given)), seen => #{}}.
@@ -39,19 +39,19 @@ The thresholds and their defaults. Shares are of 1.
 
 | threshold | a finding when | unit |
 |---|---|---|
-| `hold_ms`, `hold_fast_ms`, `clear_ms`, `window_ms` | times of the module's description, and over which means are taken | ms |
-| `most` | of one kind, findings shown; the first says how many more there are | |
-| `bypass_msgs_s` | a link past the gateways carries so much | msg/s |
-| `idle_s`, `idle_msgs_s` | a link without a reason is so old and carries less | s, msg/s |
-| `misplaced_msgs_s`, `misplaced_ratio` | a node exchanges so much with another group, and so many times what it does with its own | msg/s |
-| `gateway_util`, `gateway_bytes_s`, `gateway_pending_bytes` | a gateway's utilisation is so high, it sends so much, so much waits on one of its links | share, bytes/s, bytes |
-| `group_msgs_s`, `group_size` | registrations of a group so large may cost so many messages | msg/s, nodes |
-| `hot_msgs_s`, `hot_share` | a process gets so much of what is traced, and such a share of it | msg/s, share |
-| `process_share`, `atom_share`, `port_share`, `ets_share` | so much of a limit is used | share |
-| `mem_ratio`, `mem_bytes` | a node's memory is so many times the median of the nodes, and at least this | bytes |
-| `queue_msgs` | so many messages wait in one process | messages |
+| `hold_ms`, `hold_fast_ms`, `clear_ms`, `window_ms` | the times above, and the time over which means are taken | ms |
+| `most` | how many findings of one kind are shown; the first says how many more there are | |
+| `bypass_msgs_s` | the traffic of a link past the gateways is at least this | msg/s |
+| `idle_s`, `idle_msgs_s` | a link without a reason is at least this old and carries less | s, msg/s |
+| `misplaced_msgs_s`, `misplaced_ratio` | a node exchanges at least this with another group, and this many times what it exchanges with its own | msg/s |
+| `gateway_util`, `gateway_bytes_s`, `gateway_pending_bytes` | a gateway's utilisation, what it sends, or what waits on one of its links is at least this | share, bytes/s, bytes |
+| `group_msgs_s`, `group_size` | registrations of a group of at least this size may cost this many messages | msg/s, nodes |
+| `hot_msgs_s`, `hot_share` | a process gets at least this of the traced messages, and this share of them | msg/s, share |
+| `process_share`, `atom_share`, `port_share`, `ets_share` | at least this share of a limit is used | share |
+| `mem_ratio`, `mem_bytes` | a node's memory is this many times the median of the nodes, and at least this | bytes |
+| `queue_msgs` | at least this many messages wait for one process | messages |
 | `busy_util`, `run_queue` | utilisation and run queue are at least these | share, processes |
-| `probe_pct`, `probe_core_pct` | the probe takes so much of the node's processor time, and of one core | % |
+| `probe_pct`, `probe_core_pct` | the probe takes at least this of the node's processor time, and of one core | % |
 """.
 -spec thresholds() -> #{atom() => number()}.
 thresholds() ->
@@ -86,7 +86,7 @@ thresholds() ->
         probe_core_pct => 0.5
     }.
 
--doc "Whether thresholds are known and numbers by which can be divided: from 0.001 to 1.0e15.".
+-doc "Checks that thresholds are known, and numbers from 0.001 (rules divide by them) to 1.0e15.".
 -spec validate(term()) -> ok | {error, {bad_config, [term()], term(), Expected :: string()}}.
 validate(#{} = Given) ->
     Known = thresholds(),
@@ -105,7 +105,7 @@ validate(#{} = Given) ->
 validate(Other) ->
     {error, {bad_config, [thresholds], Other, "a map of thresholds to numbers"}}.
 
--doc "The kinds of findings, as they are named.".
+-doc "The kinds of findings.".
 -spec kinds() -> [atom()].
 kinds() ->
     [
@@ -115,8 +115,8 @@ kinds() ->
     ].
 
 -doc """
-The findings that there are after another look. `Frames` newest first, as many as the window needs;
-`Details` of the nodes of which there are any. Where there is no frame yet, nothing changes.
+The findings after another check. `Frames` are newest first, as many as the window needs; `Details`
+of the nodes that have any. Without a frame nothing changes.
 """.
 -spec check(sderl_mon_types:topology(), [sderl_mon_types:frame()],
             #{sderl_mon_types:id() => sderl_mon_types:detail()}, state() | undefined) ->
@@ -147,7 +147,7 @@ id(#{kind := Kind, where := Where}) ->
                                                                   || Key <- [group, node, from, to],
                                                                      is_map_key(Key, Where)]])).
 
-%% Earlier findings that no rule gives now: shown ones stay a while.
+%% Shown findings that no rule gives now stay for a while.
 kept(Candidates, Seen, Now, Limits) ->
     #{
         Id => Of
@@ -194,7 +194,7 @@ bounded(Of, Most) ->
     case length(Sorted) - Most of
         More when More > 0 ->
             [#{text := Text, evidence := Evidence} = First | Rest] = lists:sublist(Sorted, Most),
-            %% In the text too: an alarm that is made of it has that.
+            %% In the text, too, because an alarm made of the finding has only that.
             [First#{
                 text := sderl_mon_text:text("~ts (the worst; ~b more of this kind are not listed)",
                                             [Text, More]),

@@ -1,22 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log).
 -moduledoc """
-The log of all monitored nodes, on a monitoring node: the events of `logger` that their probes tell
-(`m:sderl_mon_config`, `log`), bounded, searchable, and with what was left out counted.
+The log of all monitored nodes, on a monitoring node: the events of `logger` that their probes send
+(`m:sderl_mon_config`, `log`), bounded and searchable. What is left out is counted.
 
 Without `log_files` the newest 8 MiB stay in memory, as long as this process lives. With
 `log_files => #{dir => Dir}` they are in files that outlive it: `files` (16) of `file_bytes` (8 MiB)
-each, the oldest removed for the next. Each monitoring node has a folder of its own.
+each; for a new one the oldest is removed. Each monitoring node needs a folder of its own.
 
-A process of its own writes the files (`sderl_mon_log_writer`); what waits for it is in memory, at
-most 16 MiB. Where a file cannot be written, as a disk is full, that is logged once, the newest
-8 MiB of events stay in memory, and what is in files can be searched. Each minute it is tried again,
-and what is in memory goes to the files then.
+Another process writes the files (`sderl_mon_log_writer`); what waits for it is in memory, at most
+16 MiB. If a file cannot be written, as on a full disk, that is logged once, the newest 8 MiB of
+events stay in memory, and files can still be searched. Each minute it is tried again, and then what
+is in memory goes to the files.
 
 Events and losses are counted by level since this process began (`info/0`).
 
-Agents tell all monitoring nodes, so each has everything since it began. Numbers of events (`id`)
-grow, also over a restart, and are this node's own.
+Agents send to all monitoring nodes, so each has everything since it began. Numbers of events (`id`)
+grow, also over a restart, and each monitoring node has its own.
 """.
 
 -behaviour(gen_server).
@@ -29,9 +29,9 @@ grow, also over a restart, and are this node's own.
 -export_type([info/0]).
 
 -doc """
-`events` by level; `lost` by reason and level: `rate`, `queue` and `relay` before they came here,
+`events` by level; `lost` by reason and level: `rate`, `queue` and `relay` before they arrived here,
 `overload` here. `problem` is a sentence while files cannot be written. `range`: of the times of
-events, none where there is none.
+events.
 """.
 -type info() :: #{
     events := #{sderl_mon_log_message:level() => non_neg_integer()},
@@ -44,7 +44,7 @@ events, none where there is none.
     problem := none | binary()
 }.
 
-%% So much is kept where nothing is said of files.
+%% The bytes that are kept in memory without files.
 -define(MEMORY, 8_388_608).
 -define(FILES, #{file_bytes => 8_388_608, files => 16}).
 %% Batches that wait for this process, and bytes that wait for a disk.
@@ -53,16 +53,16 @@ events, none where there is none.
 %% How long after an error files are tried again, and how long the last events may take.
 -define(AGAIN_MS, 60_000).
 -define(STOP_MS, 3000).
-%% Whoever asks has other things to tell.
+%% Shorter than the default: callers show other things, too.
 -define(INFO_MS, 2000).
-%% A probe of this node does not tell what this process logs.
+%% A probe on this node leaves out what this process logs.
 -define(OWN, #{domain => [sderl_mon_own]}).
 
 -record(store, {
-    wanted :: off | map(),
+    wanted :: wanted(),
     writer = none :: none | pid(),
     again = none :: none | reference(),
-    %% The writer has nothing to write, or this; none: there is no writer, or it opens the files.
+    %% What the writer writes now; none: there is no writer, or it opens the files.
     writes = none :: none | nothing | sderl_mon_log_index:stretch(),
     %% The events in files, and those in memory, which are newer.
     index = sderl_mon_log_index:new() :: sderl_mon_log_index:index(),
@@ -77,12 +77,14 @@ events, none where there is none.
     problem = none :: none | binary()
 }).
 
--doc "Keeps what the configuration in force says.".
+-type wanted() :: off | #{dir := file:name_all(), file_bytes | files => pos_integer()}.
+
+-doc "Keeps the log as the configuration in force says.".
 -spec start_link() -> gen_server:start_ret().
 start_link() -> start_link(maps:get(log_files, sderl_mon_settings:get())).
 
--doc "Keeps the log so until the configuration says another way.".
--spec start_link(off | map()) -> gen_server:start_ret().
+-doc "Keeps the log in this way until the configuration says another.".
+-spec start_link(wanted()) -> gen_server:start_ret().
 start_link(Wanted) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Wanted,
                           [{spawn_opt, [{message_queue_data, off_heap}]}]).
@@ -97,7 +99,7 @@ search(Options) ->
         {ok, sderl_mon_log_search:search(Filter, Stretches)}
     end.
 
--doc "What it has, and what is lost.".
+-doc "What is kept, and what was lost.".
 -spec info() -> info().
 info() -> gen_server:call(?MODULE, info, ?INFO_MS).
 
@@ -115,12 +117,12 @@ expected(Key) when Key =:= before; Key =:= 'after' -> "it is the number of an ev
 expected(_) -> "the options are text, node, group, level, module, from, to, before, after, limit".
 
 -doc false.
--spec init(off | map()) -> {ok, #store{}}.
+-spec init(wanted()) -> {ok, #store{}}.
 init(Wanted) ->
     _ = process_flag(trap_exit, true),
     {ok, begun(#store{wanted = Wanted, next = erlang:system_time(microsecond)})}.
 
-%% Nothing of another place is there.
+%% Begins with an empty store.
 begun(#store{wanted = off} = Store) -> Store#store{asking = none};
 begun(Store) -> opening(Store#store{asking = []}).
 
@@ -179,8 +181,8 @@ known(#store{asking = Asking} = Store) ->
     lists:foreach(fun(From) -> gen_server:reply(From, Stretches) end, Asking),
     Store#store{asking = none}.
 
-%% Numbers go on behind what is in files. What is in memory was given its numbers before; where
-%% another program wrote meanwhile, or the clock was set back, it is given others.
+%% New numbers follow those in files. Events in memory keep their numbers, unless the files have
+%% these or later ones, because another program wrote there or the clock was set back.
 behind(Last, #store{memory = Memory, next = Next} = Store) ->
     case lists:reverse(sderl_mon_log_index:stretches(Memory)) of
         [] -> Store#store{next = max(Last + 1, Next)};
@@ -257,7 +259,7 @@ taken(Batch, #store{sources = Sources} = Store) ->
             end
     end.
 
-%% Without a disk that takes them, the newest are kept in place of the oldest.
+%% While a disk does not take events, new ones are dropped; without files, the oldest are.
 is_overloaded(#store{writes = Writes, memory = Memory}) ->
     {message_queue_len, Waiting} = process_info(self(), message_queue_len),
     Waiting > ?QUEUE orelse

@@ -4,9 +4,9 @@
 The files of the log: `log-NUMBER.sdlog` in a folder, named by their first event. When one has
 reached `file_bytes` the next begins, and the oldest beyond `files` is removed.
 
-What was written is there after a restart. The end of the last file may be a part of a record, when
-the machine or the disk failed: it is cut off. A folder belongs to one program at a time, which the
-file `lock` says (`m:sderl_mon_folder_lock`).
+Files outlive a restart. The last file may end with a part of a record, if the machine or the disk
+failed: it is cut off. A folder belongs to one program at a time, by the file `lock`
+(`m:sderl_mon_folder_lock`).
 """.
 
 -export([open/1, append/3, close/1, list/1]).
@@ -26,7 +26,7 @@ file `lock` says (`m:sderl_mon_folder_lock`).
 
 -define(EXTENSION, ".sdlog").
 
--doc "Opens a folder, which is made, with what is in it. Errors: a sentence.".
+-doc "Opens a folder, which is created if need be, and reads its files. Errors: a sentence.".
 -spec open(options()) ->
     {ok, files(), sderl_mon_log_index:index()} | {error, unicode:chardata()}.
 open(#{dir := Given} = Options) ->
@@ -54,12 +54,12 @@ list(Dir) ->
         {error, _} -> []
     end.
 
-%% Files that anybody else has put there stay.
+%% Other files in the folder are left alone.
 is_ours(<<"log-", Number:20/binary, ?EXTENSION>>) ->
     lists:all(fun(C) -> C >= $0 andalso C =< $9 end, binary_to_list(Number));
 is_ours(_) -> false.
 
-%% How much of a file is good, and the index with it.
+%% How many bytes of a file are good, and the index with them.
 read(File, Index) ->
     Header = sderl_mon_log_record:header(),
     From = byte_size(Header),
@@ -72,7 +72,7 @@ read(File, Index) ->
         _ -> {none, Index}
     end.
 
-%% The last file goes on where it is good.
+%% Continues the last file after its good part, if it is not full.
 begun([], Files) -> Files;
 begun(Read, #files{options = #{file_bytes := Most}} = Files) ->
     case lists:last(Read) of
@@ -89,8 +89,8 @@ begun(Read, #files{options = #{file_bytes := Most}} = Files) ->
     end.
 
 -doc """
-Writes records, the first of which has that number. Gives the file and where they begin in it, and
-the files that were removed. Errors: a sentence; nothing can be written then.
+Writes records, the first of which has that number. Returns the file and where they begin in it, and
+the files that were removed. Errors: a sentence; nothing was written then.
 """.
 -spec append(pos_integer(), iodata(), files()) ->
     {ok, {binary(), non_neg_integer()}, Removed :: [binary()], files()}
@@ -120,7 +120,7 @@ append(First, Records, #files{dir = Dir} = Files0) ->
                         {ok, Place, Gone, Written}
                     end;
                 {error, Reason} ->
-                    %% A file without its first bytes would be in the way of the next attempt.
+                    %% A file without a header would be in the way of the next attempt.
                     _ = file:close(Fd),
                     _ = file:delete(File),
                     failed(File, Reason, Files#files{old = Kept})
@@ -129,7 +129,7 @@ append(First, Records, #files{dir = Dir} = Files0) ->
             failed(File, Reason, Files#files{old = Kept})
     end.
 
-%% Of what was written in part nothing stays: it is written again, or kept elsewhere.
+%% Removes what was written in part: it is written again, or kept in memory.
 failed(File, Reason, Files) ->
     _ = cut(Files),
     {error, [File, ": ", file:format_error(Reason)], Files}.
@@ -146,7 +146,7 @@ turn(#files{now = {File, Fd, _}, old = Old} = Files) ->
     _ = file:close(Fd),
     Files#files{now = none, old = Old ++ [File]}.
 
--doc "Closes them; the folder is free for another.".
+-doc "Closes the files, and frees the folder for another program.".
 -spec close(files()) -> ok.
 close(#files{lock = Lock} = Files) ->
     _ = turn(Files),

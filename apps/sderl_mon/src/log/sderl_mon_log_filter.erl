@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_filter).
 -moduledoc """
-What is searched for in the log. Pure.
+The filter of a search in the log. Pure.
 
-All that is given must hold. `text`: a part of the text, whatever the case of its letters; `node`
-and `group`: by their ids; `level`: that or more severe; `module`: whoever logged, as `gen_server`,
+All given options must match. `text`: a part of the text, ignoring case; `node` and `group`: by
+their ids; `level`: that or more severe; `module`: the code that logged, as `gen_server`,
 `gen_server:call` or `gen_server:call/2`; `from` and `to`: times; `before` and `after`: numbers of
-events, neither of which is included. Events are told newest first, at most `limit` (100).
+events, which are not included. The newest events come first, at most `limit` (100).
 """.
 
 -export([new/1, limit/1, within/2, may_hold/2, holds/2]).
@@ -36,8 +36,8 @@ events, neither of which is included. Events are told newest first, at most `lim
 -define(MOST, 1000).
 -define(TEXT, 1000).
 
--doc "A filter. Errors: the option that is none.".
--spec new(map()) -> {ok, filter()} | {error, {bad_option, term(), term()}}.
+-doc "Makes a filter. Options with the value `none` or an empty text count as not given.".
+-spec new(options()) -> {ok, filter()} | {error, {bad_option, term(), term()}}.
 new(Given) when is_map(Given) ->
     IsGiven = fun(_, Value) -> Value =/= none andalso Value =/= <<>> end,
     Options = maps:merge(#{limit => 100}, maps:filter(IsGiven, Given)),
@@ -72,7 +72,7 @@ pattern(_) -> none.
 
 is_ascii(Text) -> lists:all(fun(C) -> C < 128 end, binary_to_list(Text)).
 
-%% Letters, digits and what is not ASCII mean themselves.
+%% Only letters, digits and bytes beyond ASCII need no quoting.
 quoted(Text) -> << <<(quote(C))/binary>> || <<C>> <= Text >>.
 
 quote(C) when C >= 128; C >= $0, C =< $9; C >= $a, C =< $z; C >= $A, C =< $Z -> <<C>>;
@@ -83,7 +83,7 @@ quote(C) -> <<"\\x", (binary:encode_hex(<<C>>))/binary>>.
 limit(#filter{options = #{limit := Limit}}) -> Limit.
 
 -doc """
-Whether a stretch can have such events, by its index alone; `done`: nor can any that is older.
+Whether a stretch may have matching events, by its index; `done`: neither may any older one.
 """.
 -spec within(sderl_mon_log_index:stretch(), filter()) -> boolean() | done.
 within(#{last := Last}, #filter{options = #{'after' := After}}) when Last =< After -> done;
@@ -92,7 +92,7 @@ within(#{first := First, from := From, to := To, levels := Levels},
     Levels band Wanted =/= 0 andalso First < maps:get(before, Options, infinity) andalso
         To >= maps:get(from, Options, 0) andalso From =< maps:get(to, Options, infinity).
 
--doc "Whether records can have such events, by their bytes as a whole.".
+-doc "Whether records may have matching events, by their bytes as a whole.".
 -spec may_hold(binary(), filter()) -> boolean().
 may_hold(Bytes, #filter{options = Options, text = Text}) ->
     lists:all(fun(Key) ->
@@ -104,7 +104,7 @@ may_say(_, _) -> true.
 
 is_match(Text, Pattern) -> re:run(Text, Pattern, [{capture, none}]) =:= match.
 
--doc "Whether an event is such.".
+-doc "Whether an event matches.".
 -spec holds(sderl_mon_log_message:event(), filter()) -> boolean().
 holds(#{level := Level} = Event, #filter{options = Options, levels = Levels, text = Text}) ->
     Levels band (1 bsl sderl_mon_log_message:severity(Level)) =/= 0 andalso
@@ -120,7 +120,7 @@ holds(before, Before, #{id := Id}) -> Id < Before;
 holds('after', After, #{id := Id}) -> Id > After;
 holds(_, _, _) -> true.
 
-%% A name ends where it ends, or where what is within begins.
+%% The whole name, or the module or function before `:` or `/`.
 is_of(Name, Mfa) ->
     Size = byte_size(Name),
     case Mfa of

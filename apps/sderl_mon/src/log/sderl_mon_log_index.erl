@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_index).
 -moduledoc """
-Where in files and in memory the events of which time are: for each stretch of some 64 KB, its
-first and last number and time, and the levels that occur in it. Pure.
+Where events are, in files and in memory: for each stretch of some 64 KB, its first and last number
+and time, and the levels that occur in it. Pure.
 
-So an index of a gigabyte has 16,000 entries, and a search reads no stretch of another time.
+So the index of a gigabyte has 16,000 entries, and a search reads only stretches of its time.
 """.
 
 -export([new/0, add/3, keep/2, pop_oldest/1, put_oldest/2, drop_file/2]).
 -export([stretches/1, bytes/1, memory/1, range/1, last/1]).
 -export_type([index/0, stretch/0, place/0]).
 
--doc "`Offset` into a file; or the records themselves.".
+-doc "The offset in a file, or the records themselves.".
 -type place() :: {file, file:filename_all(), Offset :: non_neg_integer()} | {memory, binary()}.
 
 -doc "Some records in a row. `levels` has a bit for each severity.".
@@ -36,11 +36,11 @@ So an index of a gigabyte has 16,000 entries, and a search reads no stretch of a
 
 -define(STRETCH, 65_536).
 
--doc "Nothing.".
+-doc "No records.".
 -spec new() -> index().
 new() -> #index{}.
 
--doc "One more record: at an offset of a file, or in memory.".
+-doc "Adds a record: at an offset of a file, or in memory.".
 -spec add(sderl_mon_log_record:key(), place(), index()) -> index().
 add({Id, T, Severity, Size}, Place, #index{open = none} = Index) ->
     Open = #{first => Id, last => Id, from => T, to => T, levels => 1 bsl Severity, bytes => Size,
@@ -77,7 +77,7 @@ whole(#index{open = #{place := {memory, _}} = Open, pieces = Pieces}) ->
 whole(#index{open = Open}) -> Open.
 
 -doc """
-Leaves out the oldest stretches, so that at most so many bytes stay. All of them are in memory.
+Drops the oldest stretches, so that at most `Bytes` stay. All of them must be in memory.
 """.
 -spec keep(Bytes :: non_neg_integer(), index()) -> index().
 keep(Most, #index{memory = Memory} = Index) when Memory =< Most -> Index;
@@ -89,7 +89,7 @@ drop([#{bytes := Bytes} | Rest], Memory, Most) when Memory > Most ->
     drop(Rest, Memory - Bytes, Most);
 drop(Rest, Memory, _) -> {Rest, Memory}.
 
--doc "Takes out the oldest stretch. All of them are in memory.".
+-doc "Takes out the oldest stretch. All of them must be in memory.".
 -spec pop_oldest(index()) -> {stretch(), index()} | none.
 pop_oldest(#index{open = none, closed = []}) -> none;
 pop_oldest(#index{closed = []} = Index) -> pop_oldest(close(Index));
@@ -97,12 +97,12 @@ pop_oldest(#index{closed = Closed, memory = Memory} = Index) ->
     #{bytes := Bytes} = Oldest = lists:last(Closed),
     {Oldest, Index#index{closed = lists:droplast(Closed), memory = Memory - Bytes}}.
 
--doc "Puts a stretch back that was the oldest.".
+-doc "Puts a stretch back as the oldest.".
 -spec put_oldest(stretch(), index()) -> index().
 put_oldest(#{bytes := Bytes} = Oldest, #index{closed = Closed, memory = Memory} = Index) ->
     Index#index{closed = Closed ++ [Oldest], memory = Memory + Bytes}.
 
--doc "A file is no longer there.".
+-doc "A file was removed.".
 -spec drop_file(file:filename_all(), index()) -> index().
 drop_file(File, #index{closed = Closed} = Index) ->
     Index#index{closed = [S || #{place := Place} = S <- Closed, not is_of(File, Place)]}.
@@ -115,7 +115,7 @@ is_of(_, _) -> false.
 stretches(#index{open = none, closed = Closed}) -> Closed;
 stretches(#index{closed = Closed} = Index) -> [whole(Index) | Closed].
 
--doc "The size of all.".
+-doc "The bytes of all records.".
 -spec bytes(index()) -> non_neg_integer().
 bytes(#index{open = none, closed = Closed}) -> bytes(Closed, 0);
 bytes(#index{open = Open, closed = Closed}) -> bytes([Open | Closed], 0).
@@ -124,11 +124,11 @@ bytes([], Sum) -> Sum;
 bytes([#{bytes := Bytes} | Rest], Sum) when is_integer(Bytes), is_integer(Sum) ->
     bytes(Rest, Sum + Bytes).
 
--doc "The size of what is in memory.".
+-doc "The bytes of the records in memory.".
 -spec memory(index()) -> non_neg_integer().
 memory(#index{memory = Memory}) -> Memory.
 
--doc "From the first to the last time.".
+-doc "The first and the last time.".
 -spec range(index()) -> none | {sderl_mon_types:t(), sderl_mon_types:t()}.
 range(#index{open = Open, closed = Closed}) ->
     case [{F, T} || #{from := F, to := T} <- [Open | Closed]] of
@@ -136,7 +136,7 @@ range(#index{open = Open, closed = Closed}) ->
         Spans -> {lists:min([F || {F, _} <- Spans]), lists:max([T || {_, T} <- Spans])}
     end.
 
--doc "The number of the last event; 0 where there is none.".
+-doc "The number of the last event; 0 if there is none.".
 -spec last(index()) -> non_neg_integer().
 last(#index{open = #{last := Last}}) -> Last;
 last(#index{closed = [#{last := Last} | _]}) -> Last;

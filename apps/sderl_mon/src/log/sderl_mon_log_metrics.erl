@@ -9,7 +9,7 @@ The log in Prometheus' text format, version 0.0.4. Pure.
 | `sderl_log_lost_total` | reason, level | events that were left out |
 | `sderl_log_malformed_total` | | messages that were malformed |
 | `sderl_log_bytes` | | bytes that are kept |
-| `sderl_log_written` | | 1 while it is as it was asked for, 0 when files cannot be written |
+| `sderl_log_written` | | 1, or 0 when files cannot be written |
 """.
 
 -export([text/1]).
@@ -25,10 +25,10 @@ text(#{events := Events, lost := Lost, malformed := Malformed, bytes := Bytes,
         family("sderl_log_lost_total", counter, "Events of the nodes' logs that were left out",
                [{["{level=\"", atom_to_list(Level), "\",reason=\"", atom_to_list(Reason), "\"}"], N}
                 || {Reason, Level} := N <- maps:iterator(Lost, ordered)]),
-        family("sderl_log_malformed_total", counter, "Messages for the log that were none",
+        family("sderl_log_malformed_total", counter, "Messages for the log that were malformed",
                [{"", Malformed}]),
-        family("sderl_log_bytes", gauge, "What is kept of the nodes' logs", [{"", Bytes}]),
-        family("sderl_log_written", gauge, "Whether the log is kept as it was asked for",
+        family("sderl_log_bytes", gauge, "Bytes that are kept of the nodes' logs", [{"", Bytes}]),
+        family("sderl_log_written", gauge, "Whether the log can be written to its files, if any",
                [{"", case Problem of none -> 1; _ -> 0 end}])
     ].
 

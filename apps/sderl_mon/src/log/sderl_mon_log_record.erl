@@ -4,8 +4,7 @@
 One event of the log as bytes, in files and in memory. Pure.
 
 A record is its size, the checksum of the rest, and the rest: first what an index needs, the texts
-last. A file that was cut anywhere, or in which bytes have changed, is read up to there. No atom is
-made from it.
+last. A file that was cut or damaged is read up to that place. No atom is made from it.
 """.
 
 -export([header/0, encode/1, fold/3, walk/3]).
@@ -35,7 +34,7 @@ encode(#{id := Id, t := T, node_t := NodeT, level := Level, node := Node, groups
 
 text(Text) -> <<(byte_size(Text)):16, Text/binary>>.
 
--doc "Over the events of whole records, the oldest first; stops at the first that is not whole.".
+-doc "Folds over the events of records, the oldest first, up to the first damaged one.".
 -spec fold(fun((sderl_mon_log_message:event(), Acc) -> Acc), Acc, binary()) -> Acc.
 fold(Fun, Acc, <<Size:32, Crc:32, Body:Size/binary, Rest/binary>>) when Size =< ?MOST ->
     case erlang:crc32(Body) =:= Crc andalso decode(Body) of
@@ -58,7 +57,7 @@ parts(N, <<Size:16, Part:Size/binary, Rest/binary>>, Parts) -> parts(N - 1, Rest
 parts(_, _, _) -> error.
 
 -doc """
-Over the keys of records whose checksums are not looked at; gives the size of what could be walked.
+Folds over the keys of records, without verifying checksums; returns the size of the readable part.
 """.
 -spec walk(fun((key(), Acc) -> Acc), Acc, binary()) -> {Acc, Bytes :: non_neg_integer()}.
 walk(Fun, Acc, Bytes) -> walk(Fun, Acc, Bytes, 0).

@@ -2,15 +2,15 @@
 -module(sderl_mon_log_relay).
 -moduledoc """
 An agent's part in the log: it acknowledges a batch of a node, and passes it on to the stores of all
-monitoring nodes, which never wait for each other. A store that a batch does not reach sees from the
-next how many events it has missed.
+monitoring nodes without waiting. A store that misses a batch sees from the next one how many events
+it has missed.
 """.
 
 -export([pass/4]).
 
 -doc """
-Passes the batch on. Gives what the agent counts as lost: batches that are none, and those that did
-not go to a store.
+Passes a batch on. Returns what the agent counts as lost: malformed batches, or the number of stores
+to which it could not be sent.
 """.
 -spec pass(pid(), Batch :: term(), [sderl_mon_types:id()], Stores :: [node()]) ->
     {log_malformed | log_unsent, non_neg_integer()}.

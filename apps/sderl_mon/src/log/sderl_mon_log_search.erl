@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_search).
 -moduledoc """
-Searches the log, in the process that asks: it has the index as it was when it asked, and reads the
-files itself, so that a long search keeps nothing from being stored.
+Searches the log, in the process that asks: it gets the index of that moment and reads the files
+itself, so that a long search does not delay storing.
 
-A page reads at most 32 MB. `next` is the number that the next page is to be `before`; there may be
-a next page with events also where this one has none.
+A page reads at most 32 MB. `next` is the option `before` of the next page. A page without events
+may have a next page with events.
 """.
 
 -export([search/2]).
 -export_type([page/0]).
 
--doc "Newest first.".
+-doc "Events, newest first.".
 -type page() :: #{events := [sderl_mon_log_message:event()], next := none | pos_integer()}.
 
 -define(MOST_BYTES, 33_554_432).
@@ -25,7 +25,7 @@ a next page with events also where this one has none.
     file = none :: none | {file:filename_all(), file:fd()}
 }).
 
--doc "The page of a filter.".
+-doc "The first page of a filter's matches.".
 -spec search(sderl_mon_log_filter:filter(), [sderl_mon_log_index:stretch()]) -> page().
 search(Filter, Stretches) ->
     {Next, #search{found = Found} = Search} =
@@ -48,7 +48,7 @@ go([Stretch | Rest], #search{filter = Filter} = Search) ->
             end
     end.
 
-%% Nothing is older than the very first.
+%% `none` if the event is the oldest one.
 older(Id, #{first := Id}, []) -> none;
 older(Id, _, _) -> Id.
 
@@ -59,7 +59,7 @@ look(#{bytes := Size, place := Place}, #search{filter = Filter, bytes = Before} 
         false -> Search
     end.
 
-%% The newest first.
+%% Newest first.
 matching(Bytes, Filter) ->
     sderl_mon_log_record:fold(fun(Event, Acc) ->
         case sderl_mon_log_filter:holds(Event, Filter) of true -> [Event | Acc]; false -> Acc end
@@ -77,7 +77,7 @@ read({file, File, Offset}, Size, Search) ->
                 {ok, Bytes} -> {Bytes, Opened};
                 _ -> {<<>>, Opened}
             end;
-        %% It was removed meanwhile, as the oldest.
+        %% The file was removed meanwhile, as the oldest.
         Closed -> {<<>>, Closed}
     end.
 

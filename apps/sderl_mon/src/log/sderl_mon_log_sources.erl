@@ -1,41 +1,35 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_sources).
 -moduledoc """
-What a store has had of each node: so that nothing is kept twice, and what was left out on the way
-is counted once. Pure.
+What a store has received from each node, so that no batch is kept twice, and what was left out on
+the way is counted once. Pure.
 """.
 
 -export([new/0, take/2]).
--export_type([sources/0, lost/0]).
+-export_type([sources/0]).
 
 -record(source, {
     run :: integer(),
     seq :: non_neg_integer(),
-    %% Events that were sent up to here.
+    %% How many events were sent so far.
     sent :: non_neg_integer(),
     lost :: sderl_mon_log_message:lost()
 }).
 -opaque sources() :: #{sderl_mon_types:id() => #source{}}.
 
--doc """
-What was left out since the last batch, by reason and level: `rate` and `queue` on the node
-(`t:sderl_mon_log_message:reason/0`), `relay` between it and the store, whose levels nobody knows.
-""".
--type lost() ::
-    #{{rate | queue, sderl_mon_log_message:level()} | {relay, unknown} => pos_integer()}.
-
-%% More nodes than a shadow network can have; what was known is forgotten then.
+%% More nodes than a shadow network can have; beyond that everything is forgotten.
 -define(MOST, 20_000).
 
--doc "Nothing yet.".
+-doc "Nothing was received.".
 -spec new() -> sources().
 new() -> #{}.
 
 -doc """
-Takes a batch. `known`: it was there before. Of a node that had told others before, only what is new
-from now on counts as lost.
+Takes a batch. `known`: it was received before. Otherwise returns what was left out since the last
+batch. Of a node whose first batches this store does not have, only later losses count.
 """.
--spec take(sderl_mon_log_message:relayed(), sources()) -> {new, lost(), sources()} | known.
+-spec take(sderl_mon_log_message:relayed(), sources()) ->
+    {new, sderl_mon_log_message:missing(), sources()} | known.
 take(#{node := Node, run := Run, seq := Seq, before := Before, events := Events, lost := Lost},
      Sources) ->
     case Sources of

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_log_writer).
 -moduledoc """
-Writes the files of the log for the store (`m:sderl_mon_log`), which is told of each step and never
-waits for a disk. It takes one piece at a time, and ends with the first error: the store begins
-another later.
+Writes the files of the log for the store (`m:sderl_mon_log`), which gets a message for each step
+and never waits for a disk. It takes one piece at a time, and ends with the first error: the store
+starts another writer later.
 """.
 
 -behaviour(gen_server).
@@ -13,9 +13,10 @@ another later.
 -export_type([answer/0]).
 
 -doc """
-What whoever has started it is told, as `{sderl_mon_log_writer, Pid, answer()}`: `opened` once, then
-`written` for each piece, with the place of its first byte and the files that were removed for it.
-`failed` has a sentence; nothing of the piece is in the files, and the writer has ended.
+Messages to the process that started the writer, as `{sderl_mon_log_writer, Pid, answer()}`:
+`opened` once, then `written` for each piece, with the place of its first byte and the files that
+were removed for it. `failed` has a sentence; nothing of the piece is in the files, and the writer
+has ended.
 """.
 -type answer() ::
     {opened, sderl_mon_log_index:index()}
@@ -38,7 +39,8 @@ start_link(Options) ->
 write(Writer, First, Bytes) -> gen_server:cast(Writer, {write, First, Bytes}).
 
 -doc """
-Ends it, and the folder is free for another. One that waits for its disk for so long is killed.
+Ends the writer and frees the folder. A writer that is still waiting for its disk after that time is
+killed.
 """.
 -spec stop(pid(), timeout()) -> ok.
 stop(Writer, Ms) ->
@@ -87,7 +89,7 @@ handle_cast({write, First, Bytes}, #writer{files = Files} = Writer) ->
 handle_cast(stop, Writer) ->
     {stop, normal, Writer}.
 
-%% The folder is free before the store knows, and begins another.
+%% The folder is freed before the store learns this and starts another writer.
 failed(Why, Writer) ->
     ok = closed(Writer),
     tell({failed, unicode:characters_to_binary(Why)}, Writer),

@@ -16,6 +16,9 @@ Feeds the hub of this node from `m:sderl_mon_synthetic_feed`, in place of agents
 -define(NAMES, 100).
 -define(MOST_NAMES, 500).
 
+-type state() :: #{hub := reference(), feed := sderl_mon_synthetic_feed:feed(),
+                   interval := pos_integer(), next := integer()}.
+
 -doc """
 Starts the feed on this node's hub. Options: those of `t:sderl_mon_synthetic_feed:opts/0` and
 `interval_ms` (200; also becomes the hub's). Errors: `busy` when the hub has another feed,
@@ -23,12 +26,9 @@ Starts the feed on this node's hub. Options: those of `t:sderl_mon_synthetic_fee
 """.
 -spec start(map()) -> {ok, pid()} | {error, term()}.
 start(Opts) when is_map(Opts) ->
-    case gen_server:start({local, ?MODULE}, ?MODULE, Opts, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, _} = Error -> Error
-    end.
+    gen_server:start({local, ?MODULE}, ?MODULE, Opts, []).
 
--doc "Ends the feed; the hub forgets it.".
+-doc "Ends the feed; the hub begins anew.".
 -spec stop() -> ok.
 stop() ->
     try
@@ -54,7 +54,7 @@ names(Group, Opts) ->
             Error
     end.
 
--doc "Who has a name. Errors: `not_found`.".
+-doc "A name with its process. Errors: `not_found`.".
 -spec lookup(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:name()} | {error, not_found}.
 lookup(Group, Text) ->
     case names(Group, #{prefix => Text, limit => ?MOST_NAMES}) of
@@ -88,7 +88,7 @@ trace(_Node, _Opts) -> {ok, #{cost => <<"none: this cluster is made up">>}}.
 %% Server
 
 -doc false.
--spec init(map()) -> {ok, map()} | {error, term()}.
+-spec init(map()) -> {ok, state()} | {error, term()}.
 init(#{interval_ms := _} = Opts) ->
     case sderl_mon_hub:feed() of
         ok -> started(Opts);
@@ -116,17 +116,17 @@ later(#{interval := Interval, next := Next} = State) ->
     State#{next := At}.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(_Other, _From, State) -> {reply, {error, unknown}, State}.
 
 -doc false.
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, normal, state()}.
 handle_info(tick, #{feed := Feed} = State) ->
-    %% A hub that is busy is waited for.
+    %% Waits for a hub that is busy.
     try sderl_mon_hub:watched() of
         Watched ->
             {Outs, Feed1} =

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_feed).
 -moduledoc """
-A cluster that does not exist, as a hub would hear of it: for looking at the dashboard without one,
-and for measuring hub and dashboard at a known size. Pure: the same options and times give the same
-numbers.
+A cluster that does not exist, as agents would report it: for looking at the dashboard without a
+cluster, and for measuring hub and dashboard at a known size. Pure: the same options and times give
+the same numbers.
 
 Its groups and edges are those of `m:sderl_mon_synthetic_layout`; the rate of each edge moves slowly
 about its mean. Load, queues and memory of a node follow from its traffic.
 
-With `changes` a node goes every twenty seconds or so and comes back, and every forty or so a group
-of a few nodes is made and after a minute deleted.
+With `changes` a node goes down every twenty seconds or so and comes back, and every forty seconds
+or so a group of a few nodes is created, and deleted after a minute.
 """.
 
 -export([new/2, next/3]).
@@ -63,13 +63,13 @@ of a few nodes is made and after a minute deleted.
 }.
 
 -define(SCOPE, <<"synthetic">>).
-%% How fast a rate forgets where it was, and how far it strays: both a second.
+%% How fast a rate returns to its mean, and how far it strays, both a second.
 -define(FORGET, 0.05).
 -define(STRAY, 0.12).
 -define(MONITORS, [<<"monitor1@127.0.0.1">>, <<"monitor2@127.0.0.1">>]).
 -define(DETAILS, 4).
 
--doc "A feed that begins at a time. Sizes outside of their range are brought into it.".
+-doc "A feed that begins at a time. Sizes outside their range are clamped.".
 -spec new(opts(), sderl_mon_types:t()) -> feed().
 new(Opts, T) ->
     Nodes = max(2, min(2000, maps:get(nodes, Opts, 200))),
@@ -123,8 +123,8 @@ make_node(I, Id, T, R0) ->
     {Node, R3}.
 
 -doc """
-The messages up to a time: a topology if it changed, then one update. Details are in it for the
-nodes of `Watched` and for a few others by turns.
+The messages up to a time: a topology if it changed, then one update. It has details for the nodes
+of `Watched` and, in turn, for a few others.
 """.
 -spec next(sderl_mon_types:t(), [id()], feed()) -> {[out()], feed()}.
 next(T, Watched, #{t := Last} = Feed0) ->
@@ -194,7 +194,7 @@ fall(T, #{nodes := Nodes, random := R0} = Feed) ->
                   #{node => Id}, Feed1),
     coordinators(T, Id, Feed, Feed2).
 
-%% The groups that have another coordinator now.
+%% Events of the groups that have another coordinator now.
 coordinators(T, Id, #{nodes := Before}, #{groups := Groups, nodes := After} = Feed) ->
     maps:fold(
         fun(Group, #{nodes := In}, F) ->

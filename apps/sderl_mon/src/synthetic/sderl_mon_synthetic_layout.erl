@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_layout).
 -moduledoc """
-Which groups a synthetic cluster begins with, and who talks to whom there; pure.
+The groups of a synthetic cluster, and which nodes exchange messages. Pure.
 
 Groups of equal size stand in a ring; the first node of each is also in the group before it, so
 there is one gateway between neighbours. Where there are more groups than half the nodes, each has
@@ -21,10 +21,10 @@ mean rates of the edges follow a Pareto law, so that a few carry most.
 -type edge() :: {{From :: id(), To :: id()}, Mean :: float(), Size :: float()}.
 
 -define(FREE_SHARE, 0.02).
-%% The room of a frame.
+%% The most groups of a frame.
 -define(MOST_GROUPS, 2000).
 
--doc "The names of so many nodes.".
+-doc "The names of `N` nodes.".
 -spec nodes(pos_integer()) -> [id()].
 nodes(N) -> [node_id(I) || I <- lists:seq(1, N)].
 
@@ -34,10 +34,10 @@ node_id(I) ->
 
 group_id(I) -> iolist_to_binary(["group", digits(2, I)]).
 
-%% At least so many.
+%% With leading zeros.
 digits(Least, I) -> string:pad(integer_to_list(I), Least, leading, $0).
 
--doc "How many groups so many nodes may be in.".
+-doc "The most groups for a number of nodes.".
 -spec most_groups(Nodes :: pos_integer()) -> pos_integer().
 most_groups(Nodes) ->
     Grouped = grouped(Nodes),
@@ -48,13 +48,13 @@ most_groups(Nodes) ->
 grouped(Nodes) when Nodes >= 50 -> Nodes - round(?FREE_SHARE * Nodes);
 grouped(Nodes) -> Nodes.
 
--doc "So many groups of them, at most `most_groups/1`; of fifty nodes the last few are in none.".
+-doc "Groups of nodes, at most `most_groups/1`; of fifty nodes and more the last few are in none.".
 -spec groups([id()], pos_integer()) -> [group()].
 groups(Ids, Groups) when Groups > length(Ids) div 2, Groups > 1 ->
     Grouped = list_to_tuple(lists:sublist(Ids, grouped(length(Ids)))),
     Count = tuple_size(Grouped),
     Node = fun(I) -> element(1 + I rem Count, Grouped) end,
-    %% No two of a round begin at one node, and what is between the ends is another in each round.
+    %% The groups of a round begin at different nodes; the node between the ends differs by round.
     [{group_id(I + 1), [Node(I), Node(I + 2 + I div Count), Node(I + 1)]}
      || I <- lists:seq(0, Groups - 1)];
 groups(Ids, Groups) ->
@@ -70,7 +70,7 @@ groups(Ids, Groups) ->
      || {I, Part, After} <- lists:zip3(lists:seq(1, Groups), Parts, Next)
     ].
 
--doc "So many edges between different nodes, or as many as are found.".
+-doc "`Wanted` edges between different nodes, or as many as are found.".
 -spec edges([group()], Wanted :: non_neg_integer(), rand:state()) -> {[edge()], rand:state()}.
 edges(Members, Wanted, R) ->
     Groups = list_to_tuple([list_to_tuple(In) || {_Group, In} <- Members]),

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_names).
 -moduledoc """
-The names of a cluster that does not exist: there is nobody to ask, so they are made of the number
-of names that the topology gives for a group. Pure.
+The names of a cluster that does not exist: as many as the topology says for a group. Pure.
 """.
 
 -export([names/3]).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_node).
 -moduledoc """
-The details of a node of `m:sderl_mon_synthetic_feed`: schedulers on two sockets, dirty ones, the
-top processes, migrations, links, as its numbers say. Pure.
+The details of a node of `m:sderl_mon_synthetic_feed`, made to fit its numbers: schedulers on two
+sockets, dirty ones, the top processes, migrations, links. Pure.
 """.
 
 -export([detail/5]).
