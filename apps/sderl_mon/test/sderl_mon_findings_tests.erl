@@ -205,10 +205,10 @@ node_down_test() ->
 
 limits_test() ->
     Of = fun(Limits) -> found(limit_near, #{details => #{~"a1" => #{limits => Limits}}}) end,
-    ?assertMatch([#{severity := warning}], Of(#{procs => 80, proc_limit => 100})),
-    ?assertEqual([], Of(#{procs => 79, proc_limit => 100})),
-    ?assertMatch([#{severity := critical}], Of(#{atoms => 96, atom_limit => 100})),
-    ?assertMatch([_, _], Of(#{ports => 80, port_limit => 100, ets => 80, ets_limit => 100})),
+    ?assertMatch([#{severity := warning}], Of(#{procs => [80, 100]})),
+    ?assertEqual([], Of(#{procs => [79, 100]})),
+    ?assertMatch([#{severity := critical}], Of(#{atoms => [96, 100]})),
+    ?assertMatch([_, _], Of(#{ports => [80, 100], ets => [80, 100]})),
     ?assertEqual([], Of(#{})).
 
 memory_test() ->
@@ -308,7 +308,8 @@ since_test() ->
     ?assertEqual({?T0, ?T0 + 30_000, ~"bypass|a1|b1"}, {Since, T, Id}).
 
 nothing_without_frames_test() ->
-    ?assertMatch({[], _}, sderl_mon_findings:check((cluster(#{}))(topology), [], #{}, undefined)).
+    ?assertMatch({[], _}, sderl_mon_findings:check((cluster(#{}))(topology), [], #{},
+                                                   sderl_mon_findings:new())).
 
 bounded_test() ->
     Peers = [integer_to_binary(I) || I <- lists:seq(1, 9)],

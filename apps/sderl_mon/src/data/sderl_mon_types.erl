@@ -175,16 +175,19 @@ All that is known of one node at one time; its page shows it. `t` is by the cloc
     old_code => non_neg_integer(),
     shell_bytes => non_neg_integer(),
     utc_offset_s => integer(),
-    limits => #{atom() => number() | [number()]},
+    limits => limits(),
     otp => binary(),
     uptime_s => number(),
     tracing => boolean(),
     source => probe | stock
 }.
 
+-doc "How much of each limit is used, and the limit: `[Used, Limit]`.".
+-type limits() :: #{procs | ports | atoms | ets | files | modules | disk => [number()]}.
+
 -doc "The part of a node's details that alarms use (`sderl_mon_hub:standing/0`).".
 -type standing() :: #{
-    limits => #{atom() => number() | [number()]},
+    limits => limits(),
     apps => #{binary() => binary()},
     old_code => non_neg_integer(),
     shell_bytes => non_neg_integer(),

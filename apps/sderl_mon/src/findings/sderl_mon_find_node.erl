@@ -174,28 +174,19 @@ near_limits(#{member_of := Of, details := Details}, Limits) ->
                                          "what uses it is meant to.", [who(Key), Flag])
                       }
                   end)
-     || Node := #{limits := #{} = Of1} <- Details, is_map_key(Node, Of),
-        {Key, Names, What, Threshold, Flag} <- limited(),
-        {Used, Most} <- used(Names, Of1), is_number(Used), is_number(Most), Most > 0,
+     || Node := #{limits := #{} = Limited} <- Details, is_map_key(Node, Of),
+        {Key, What, Threshold, Flag} <- limited(),
+        #{Key := [Used, Most]} <- [Limited], is_number(Used), is_number(Most), Most > 0,
         #{Threshold := Share} <- [Limits]
     ]).
 
 limited() ->
     [
-        {procs, {procs, proc_limit}, "processes", process_share, "+P"},
-        {atoms, {atoms, atom_limit}, "atoms", atom_share, "+t"},
-        {ports, {ports, port_limit}, "ports", port_share, "+Q"},
-        {ets, {ets, ets_limit}, "ETS tables", ets_share, "+e"}
+        {procs, "processes", process_share, "+P"},
+        {atoms, "atoms", atom_share, "+t"},
+        {ports, "ports", port_share, "+Q"},
+        {ets, "ETS tables", ets_share, "+e"}
     ].
-
-used({Count, Limit}, Of) ->
-    case Of of
-        #{Count := Used, Limit := Most} -> [{Used, Most}];
-        #{Count := #{used := Used, limit := Most}} -> [{Used, Most}];
-        #{Count := {Used, Most}} -> [{Used, Most}];
-        #{Count := [Used, Most]} -> [{Used, Most}];
-        #{} -> []
-    end.
 
 who(procs) -> "Find who starts so many: the node's page lists processes by their first function.";
 who(atoms) ->

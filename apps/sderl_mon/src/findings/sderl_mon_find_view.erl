@@ -173,15 +173,13 @@ number(Key, Map) ->
 -doc """
 The links of a node from its details, if there are any: with reasons, age and the bytes that wait.
 """.
--spec links(sderl_mon_types:id(), view()) -> [{Peer :: sderl_mon_types:id(), map()}].
+-spec links(sderl_mon_types:id(), view()) ->
+    [{Peer :: sderl_mon_types:id(), sderl_mon_types:link_detail()}].
 links(Node, #{details := Details}) ->
     case Details of
-        #{Node := #{links := Links}} -> [{id(Peer), Link} || #{node := Peer} = Link <- Links];
+        #{Node := #{links := Links}} -> [{Peer, Link} || #{node := Peer} = Link <- Links];
         #{} -> []
     end.
-
-id(Id) when is_binary(Id) -> Id;
-id(Node) when is_atom(Node) -> atom_to_binary(Node).
 
 -doc "Whether either end of a link has a reason that begins with a text.".
 -spec reason(binary(), sderl_mon_types:id(), sderl_mon_types:id(), view()) -> boolean().

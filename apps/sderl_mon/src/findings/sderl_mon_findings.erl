@@ -119,10 +119,8 @@ The findings after another check. `Frames` are newest first, as many as the wind
 of the nodes that have any. Without a frame nothing changes.
 """.
 -spec check(sderl_mon_types:topology(), [sderl_mon_types:frame()],
-            #{sderl_mon_types:id() => sderl_mon_types:detail()}, state() | undefined) ->
+            #{sderl_mon_types:id() => sderl_mon_types:detail()}, state()) ->
     {[sderl_mon_types:finding()], state()}.
-check(Topology, Frames, Details, undefined) ->
-    check(Topology, Frames, Details, new());
 check(_, [], _, #{seen := Seen} = State) ->
     {shown(Seen, State), State};
 check(Topology, Frames, Details,
