@@ -2,13 +2,13 @@
 -module(sderl_alarms).
 -moduledoc """
 Alarms of a cluster that `sderl_mon` watches on the same node: what is wrong, since when, why, and
-what to do; who has seen it, and who is told.
+what to do; who has acknowledged it, and which routes get it.
 
-An alarm is a map: `t:alarm/0`. Its id is the same each time that it is raised. What people say of
-it, and silences, survive a restart where there is a `state_dir`, and are told to the other
+An alarm is a map: `t:alarm/0`. Its id is the same each time that it is raised. Acknowledgements,
+comments and silences survive a restart if there is a `state_dir`, and are sent to the other
 monitoring nodes.
 
-Errors are `not_found`, `not_raised` (there is nothing to acknowledge in what is over), `too_many`
+Errors are `not_found`, `not_raised` (the alarm is over, so it cannot be acknowledged), `too_many`
 silences, and `{bad_value, Key, Sentence}`.
 """.
 
@@ -17,34 +17,38 @@ silences, and `{bad_value, Key, Sentence}`.
 -export([silences/0, silence/4, unsilence/2]).
 -export([rules/0, metrics/0, reload/0, subscribe/0]).
 -export([format_error/1]).
--export_type([alarm/0, error/0, match/0]).
+-export_type([alarm/0, silence/0, info/0, error/0, match/0]).
 
 -import(sderl_mon_text, [text/2]).
 
+-doc "An alarm as it is shown.".
+-type alarm() :: sderl_alarms_show:alarm().
+
+-type silence() :: sderl_alarms_show:silence().
+
 -doc """
-An alarm as it is shown. `state` is `raised`, `acknowledged` or `cleared`; `since` is when this
-occurrence began, `count` which one it is; times are Unix milliseconds.
+`delivers`: this node leads; `kept`: a restart would lose nothing; `problem`: a sentence, or empty;
+`dropped`: alarms that had no room; `seq`: the number of the last change.
 """.
--type alarm() :: #{atom() => term()}.
+-type info() :: #{
+    routes := [sderl_alarms_outbox:info()], delivers := boolean(), kept := boolean(),
+    problem := binary(), dropped := non_neg_integer(), seq := non_neg_integer()
+}.
 
 -type error() :: {error, not_found | not_raised | too_many | {bad_value, atom(), binary()}}.
 
--doc """
-Which alarms a silence is for: `alarm`, `node`, `group` and `family` are patterns with `*`,
-`severity` is `minor` or `major`. All that is there must fit. `family` is for alarms of families:
-those of their nodes have none.
-""".
--type match() :: #{alarm | node | group | family => binary(), severity => minor | major}.
+-doc "The alarms that a silence is for.".
+-type match() :: sderl_alarms_silence:match().
 
 -define(MOST_TEXT, 1_000).
 -define(MOST_BY, 64).
 -define(MOST_SILENCE_S, 31 * 86_400).
 
--doc "All alarms: those that are raised, the worst first, and then the last 1,000 that are over.".
+-doc "All alarms: the raised ones, the worst first, and then the last 1,000 cleared ones.".
 -spec list() -> [alarm()].
 list() -> sderl_alarms_server:all().
 
--doc "Those of a state, a severity, a tag, an alarm, a node, a group or a family (patterns).".
+-doc "Filters the alarms; `alarm` (the name), `node`, `group` and `family` are patterns.".
 -spec list(#{state => raised | acknowledged | cleared, severity => minor | major,
              tag | alarm | node | group | family => binary()}) -> [alarm()].
 list(Wanted) ->
@@ -66,14 +70,11 @@ find(Id) ->
 -spec counts() -> #{{minor | major, raised | acknowledged | silenced} => non_neg_integer()}.
 counts() -> sderl_alarms_server:counts().
 
--doc """
-`routes` with what waits and what was counted, `delivers` (whether this node does), `kept` (whether
-a restart would lose anything), `problem`, `dropped` (alarms that had no room), `seq`.
-""".
--spec info() -> map().
+-doc "The state of the routes and of the file.".
+-spec info() -> info().
 info() -> sderl_alarms_server:info().
 
--doc "Says that somebody has seen it. It is open again when it becomes major.".
+-doc "Acknowledges an alarm. It is open again when it becomes major.".
 -spec acknowledge(Id :: binary(), By :: binary(), Text :: binary()) -> ok | error().
 acknowledge(Id, By, Text) -> say(acknowledge, Id, By, Text).
 
@@ -81,15 +82,14 @@ acknowledge(Id, By, Text) -> say(acknowledge, Id, By, Text).
 -spec reopen(Id :: binary(), By :: binary()) -> ok | error().
 reopen(Id, By) -> say(reopen, Id, By, ~"").
 
--doc "Adds a comment; the last 20 of each alarm are kept, also when it is over.".
+-doc "Adds a comment; the last 20 of each alarm are kept, also when it is cleared.".
 -spec comment(Id :: binary(), By :: binary(), Text :: binary()) -> ok | error().
 comment(Id, By, Text) -> say(comment, Id, By, Text).
 
 say(Do, Id, By, Text) -> say(Do, Id, By, Text, always).
 
 -doc """
-Each of the three, if the alarm as it is shown fulfils a condition when it is done: `unmet` where it
-does not.
+Does one of the three if the alarm, as it is shown then, fulfils a condition; else `unmet`.
 """.
 -spec say(acknowledge | reopen | comment, Id :: binary(), By :: binary(), Text :: binary(),
           always | fun((alarm()) -> boolean())) -> ok | error() | {error, unmet}.
@@ -117,19 +117,19 @@ is_text(Text, Least, Most) ->
     is_binary(Text) andalso byte_size(Text) >= Least andalso byte_size(Text) =< Most
         andalso unicode:characters_to_binary(Text) =:= Text.
 
-%% Of its own on all nodes and over restarts.
+%% Unique on all nodes and over restarts.
 key() ->
     iolist_to_binary([atom_to_binary(node()), $-,
                       integer_to_binary(erlang:system_time(microsecond)), $-,
                       integer_to_binary(erlang:unique_integer([positive]))]).
 
--doc "The silences that hold: `id`, `match`, `by`, `at`, `until`, `text`.".
--spec silences() -> [map()].
+-doc "The silences in force.".
+-spec silences() -> [silence()].
 silences() -> sderl_alarms_server:silences().
 
 -doc """
-For so many seconds (31 days at most) nobody is told of alarms that fit. What lasts longer is told
-when the silence ends. Gives its id.
+For so many seconds (31 days at most) no route gets alarms that match. An alarm that lasts longer is
+sent when the silence ends. Returns the id of the silence.
 """.
 -spec silence(match(), Seconds :: pos_integer(), By :: binary(), Text :: binary()) ->
     {ok, binary()} | error().
@@ -174,7 +174,7 @@ unsilence(Id, By) ->
                                   at => sderl_mon_clock:wall_ms()})
     end.
 
--doc "The rules in force, those of the file behind the built-in ones.".
+-doc "The rules in force: the built-in ones, then those of the file.".
 -spec rules() -> [sderl_alarms_rule:rule()].
 rules() -> sderl_alarms_server:rules().
 
@@ -190,7 +190,7 @@ reload() -> sderl_alarms_server:reload().
 -spec subscribe() -> {ok, sderl_alarms_server:snapshot()} | {error, full}.
 subscribe() -> sderl_alarms_server:subscribe().
 
--doc "A sentence.".
+-doc "The error as a sentence.".
 -spec format_error(term()) -> unicode:chardata().
 format_error(not_found) -> "there is no such alarm or silence; list shows them";
 format_error(not_raised) -> "the alarm is over, so there is nothing to acknowledge; comment on it";

@@ -9,7 +9,7 @@ The environment of the application `sderl_alarms`, checked before it starts.
 | `state_dir` | `undefined` or a directory | that of `sderl_mon` | where the alarms are kept over restarts; without one they are kept in memory alone |
 """.
 
--export([read/1, keys/0, state_file/1]).
+-export([read/1, keys/0]).
 -export_type([settings/0]).
 
 -import(sderl_mon_text, [text/2]).
@@ -20,7 +20,7 @@ The environment of the application `sderl_alarms`, checked before it starts.
     rules := sderl_alarms_file:rules()
 }.
 
--doc "The keys of the environment and what they are when not set.".
+-doc "The keys of the environment with their defaults.".
 -spec keys() -> [{atom(), term()}].
 keys() -> [{rules_file, undefined}, {state_dir, undefined}].
 
@@ -59,7 +59,5 @@ with_rules(File, Settings) ->
         {error, Problems} -> bad("sderl_alarms: ~ts: ~ts", [File, lists:join("\n", Problems)])
     end.
 
--doc "The file in a directory.".
--spec state_file(undefined | file:filename_all()) -> undefined | file:filename_all().
 state_file(undefined) -> undefined;
 state_file(Dir) -> filename:join(Dir, "alarms.state").

@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_copy).
 -moduledoc """
-What every monitoring node has of what the routes are told, and what the nodes tell each other about
-it. Pure: functions give the messages that are to be sent.
+The copy of the queues of all routes on every monitoring node, and the messages that keep it equal.
+Pure: functions return the messages to send.
 
-The node that leads changes its queues and tells the others each change before it acts on it. The
-others make the same changes, so that whoever leads next goes on where it stopped.
+The node that leads changes its queues, and sends each change to the others before it acts on it.
+The others make the same changes, so that the next leader goes on where this one stopped.
 """.
 
 -export([look/5, add/3, done/5, still/1, change/2, hear/2]).
 -export_type([copy/0, change/0, told/0, everything/0, tell/0]).
 
--doc "The alarms, the queues, and how new these are.".
+-doc "The alarms, the queues, and their version.".
 -type copy() :: {sderl_alarms_core:state(), sderl_alarms_outbox:outbox(),
                  sderl_alarms_replica:replica()}.
 
--doc "A change of the queues. `done`: a route was told, or will not be.".
+-doc "A change of the queues. `done`: a change was delivered to a route, or given up.".
 -type change() :: {add, sderl_alarms_outbox:item()} | {done, Route :: binary(), Item :: binary()}.
 
--doc "What the process of another monitoring node tells.".
+-doc "A message of another monitoring node.".
 -type told() ::
     {sderl_alarms_ask, 1, node()}
     | {sderl_alarms_all, 1, node(), everything()}
@@ -26,18 +26,18 @@ others make the same changes, so that whoever leads next goes on where it stoppe
        sderl_alarms_replica:version(), [change()]}
     | {sderl_alarms_done, 1, Route :: binary(), Item :: binary()}.
 
--doc "`told`: `sderl_alarms_core:told/1`. `outbox`: `sderl_alarms_outbox:save/1`.".
+-doc "The whole copy. `told`: `sderl_alarms_core:told/1`.".
 -type everything() :: #{
     version := sderl_alarms_replica:version(),
     leads := boolean(),
     told := [sderl_alarms_core:alarm()],
-    outbox := map()
+    outbox := sderl_alarms_outbox:saved()
 }.
 
--doc "Messages, and to whom.".
+-doc "Messages, with their receivers.".
 -type tell() :: [{node() | others, told()}].
 
--doc "Whether this node leads from here on. `Chosen`: the master leads here.".
+-doc "Decides whether this node leads from now on. `Chosen`: the master on this node leads.".
 -spec look(Chosen :: boolean(), Others :: [node()], Now :: integer(), Wall :: integer(), copy()) ->
     {tell(), copy()}.
 look(Chosen, Others, Now, Wall, {Core, Outbox, Replica}) ->
@@ -49,7 +49,7 @@ ask() -> {sderl_alarms_ask, 1, node()}.
 led({Core, Outbox, Replica}) ->
     {sderl_alarms_core:lead(sderl_alarms_replica:leads(Replica), Core), Outbox, Replica}.
 
--doc "Routes are to be told of notes. The others know of a change before a route does.".
+-doc "Adds notes to the queues. The other nodes get them before a route does.".
 -spec add([sderl_alarms_core:note()], Wall :: sderl_mon_types:t(), copy()) -> {tell(), copy()}.
 add([], _, Copy) -> {[], Copy};
 add(Notes, Wall, {Core, Outbox, Replica}) ->
@@ -69,11 +69,11 @@ done(Route, Item, Result, Now, {Core, Outbox, Replica}) ->
     case {sderl_alarms_outbox:has(Route, Item, New), sderl_alarms_replica:leads(Replica)} of
         {true, _} -> {[], Copy};
         {false, true} -> news([{done, Route, Item}], Copy);
-        %% It led when the attempt began: the one that leads now tells the rest.
+        %% This node led when the attempt began: the present leader tells the others.
         {false, false} -> {[{others, {sderl_alarms_done, 1, Route, Item}}], Copy}
     end.
 
--doc "Tells the version, so that a node which has missed a change notices.".
+-doc "Sends the version, so that a node that has missed a change notices.".
 -spec still(copy()) -> {tell(), copy()}.
 still({_, _, Replica} = Copy) ->
     case sderl_alarms_replica:leads(Replica) of
@@ -86,7 +86,7 @@ still({_, _, Replica} = Copy) ->
 change(Routes, {Core, Outbox, Replica}) ->
     led({Core, sderl_alarms_outbox:change(Routes, Outbox), sderl_alarms_replica:renew(Replica)}).
 
--doc "What another node tells.".
+-doc "Handles a message of another node.".
 -spec hear(told(), copy()) -> {tell(), copy()}.
 hear({sderl_alarms_ask, 1, From}, {Core, Outbox, Replica} = Copy) ->
     All = #{version => sderl_alarms_replica:version(Replica),

@@ -3,31 +3,32 @@
 -moduledoc """
 The state of all alarms. Pure.
 
-An alarm is raised when its value has passed a threshold at every look for the rule's time; it
-becomes major, or minor again, and is cleared when its value is back by more than the hysteresis, or
-its place or its rule is gone. An acknowledged one that becomes major is open again: what somebody
-has seen was less.
+An alarm is raised when its value has been beyond a threshold at every check for the rule's time. It
+may become major, or minor again, and is cleared when its value is back by more than the hysteresis,
+or when its place or its rule is gone. An acknowledged alarm that becomes major is open again,
+because the acknowledgement was for less.
 
-Waits go by the monotonic clock (`Now`), and the order of changes by a number of our own (`seq`), so
-that a wall clock that jumps changes neither. `Wall` is only shown. A `Now` that is earlier than the
-last one counts as the last one: a look that comes twice changes nothing the second time.
+Waits use the monotonic clock (`Now`), and the order of changes is a number (`seq`), so jumps of the
+wall clock change neither. `Wall` is only shown. A `Now` that is earlier than the last one counts as
+the last one: a check that comes twice changes nothing the second time.
 
-## Who is told
+## What routes get
 
-A *note* says what routes are told. `told` of an alarm is the severity of which they were told last:
-an alarm that is raised, not silenced and not acknowledged is told when `told` is another, and one
-that is over when it was told at all. So a silence holds back what begins under it and never the end
-of what was told before, and what lasts longer than the silence is told when that ends.
+A *note* is a change that is sent to routes. `told` of an alarm is the severity that was sent last.
+An alarm that is raised, not silenced and not acknowledged is sent when its severity differs from
+`told`; a cleared one when it was sent before. So a silence holds back what begins under it, but
+never the end of an alarm that was sent before, and an alarm that lasts longer than the silence is
+sent when that ends.
 
-Of several monitoring nodes one leads, and it alone tells. The others raise and clear for
-themselves, and have `told` and `ack_told` from it: whoever leads next tells what differs from that,
-so that nothing which lasts is left out and nothing is told twice.
+Of several monitoring nodes only the leader sends. The others raise and clear alarms by themselves,
+and take `told` and `ack_told` from the leader. The next leader sends what differs from that, so
+that no lasting alarm is left out and nothing is sent twice.
 """.
 
 -export([new/1, load/3, save/1, step/5, due/1, act/4, in_order/2, settle/2]).
 -export([lead/2, told/1, adopt/2, adopt_all/2]).
 -export([alarms/1, find/2, silences/1, counts/1, info/1, words/1, is_silenced/2]).
--export_type([state/0, alarm/0, note/0, action/0, comment/0, kind/0]).
+-export_type([state/0, saved/0, alarm/0, note/0, action/0, comment/0, kind/0]).
 
 -type comment() ::
     #{id := binary(), by := binary(), at := sderl_mon_types:t(), text := binary()}.
@@ -61,18 +62,18 @@ concerns.
     ack := #{acked := boolean(), by := binary(), at := sderl_mon_types:t(), text := binary()},
     comments := [comment()],
     told := none | minor | major,
-    %% Whether routes were told that somebody has seen it.
+    %% Whether the acknowledgement was sent to routes.
     ack_told := boolean()
 }.
 
 -type kind() :: raised | escalated | eased | acknowledged | cleared.
 
--doc "What routes are told of an alarm.".
+-doc "A change of an alarm that is sent to routes.".
 -type note() :: {kind(), alarm()}.
 
 -doc """
-What a person does. `key` is unique, so that an action which comes twice is done once. `at` is Unix
-time.
+An action of a person. `key` is unique, so that an action that arrives twice is done once. `at` is
+Unix time.
 """.
 -type action() ::
     #{do := acknowledge | reopen | comment, key := binary(), id := binary(), by := binary(),
@@ -83,7 +84,7 @@ time.
     | #{do := unsilence, id := binary(), by := binary(), at := sderl_mon_types:t(), _ => _}.
 
 -record(pending, {
-    %% Since when the value has been over each threshold, and when it was seen last.
+    %% Since when the value has been beyond each threshold, and when it was seen last.
     minor = none :: integer() | none,
     major = none :: integer() | none,
     seen :: integer(),
@@ -105,9 +106,9 @@ time.
 
 -opaque state() :: #state{}.
 
-%% While monitoring begins, values lack that will be there: nothing is cleared so long.
+%% No alarm is cleared for this long after monitoring began, because values are still missing.
 -define(SETTLE_MS, 30_000).
-%% A value that was not seen for so long has not been over its threshold all the time.
+%% After a gap this long without a value, the time beyond the threshold begins anew.
 -define(GAP_MS, 20_000).
 -define(GONE_MS, 30_000).
 -define(UNKNOWN_MS, 600_000).
@@ -120,28 +121,31 @@ time.
 -spec new(Now :: integer()) -> state().
 new(Now) -> #state{last = Now, settled = Now + ?SETTLE_MS}.
 
--doc "Monitoring begins anew: for a while what is missing is no reason to clear.".
+-doc "Monitoring begins anew: for a while missing values are no reason to clear.".
 -spec settle(Now :: integer(), state()) -> state().
 settle(Now, #state{last = Last} = State) -> State#state{settled = max(Now, Last) + ?SETTLE_MS}.
 
+-doc "What survives a restart; silences without `ends`.".
+-type saved() :: #{alarms := [alarm()], silences := [map()], seq := non_neg_integer()}.
+
 -doc "What survives a restart.".
--spec save(state()) -> #{alarms := [alarm()], silences := [map()], seq := non_neg_integer()}.
+-spec save(state()) -> saved().
 save(#state{alarms = Alarms, silences = Silences, seq = Seq}) ->
     #{alarms => maps:values(Alarms), silences => [maps:remove(ends, S) || _ := S <- Silences],
       seq => Seq}.
 
--doc "The state out of what was saved.".
--spec load(map(), Now :: integer(), Wall :: integer()) -> state().
+-doc "The state from what was saved.".
+-spec load(saved(), Now :: integer(), Wall :: integer()) -> state().
 load(#{alarms := Alarms, silences := Silences, seq := Seq}, Now, Wall) ->
     (new(Now))#state{
-        %% A file of an earlier version does not have this.
+        %% A file of an earlier version lacks `ack_told`.
         alarms = #{Id => maps:merge(#{ack_told => true}, A) || #{id := Id} = A <- Alarms},
         silences = #{Id => sderl_alarms_silence:restored(S, Wall, Now)
                      || #{id := Id} = S <- Silences},
         seq = Seq
     }.
 
--doc "All alarms: those that are raised, and those that were cleared last.".
+-doc "All alarms: the raised ones, and those that were cleared last.".
 -spec alarms(state()) -> [alarm()].
 alarms(#state{alarms = Alarms}) ->
     lists:sort(fun(A, B) -> order(A) =< order(B) end, maps:values(Alarms)).
@@ -155,13 +159,13 @@ order(#{seq := Seq}) ->
 -spec find(binary(), state()) -> {ok, alarm()} | error.
 find(Id, #state{alarms = Alarms}) -> maps:find(Id, Alarms).
 
--doc "The silences that hold.".
+-doc "The silences in force.".
 -spec silences(state()) -> [sderl_alarms_silence:silence()].
 silences(#state{silences = Silences, last = Now}) ->
     lists:sort(fun(#{until := A}, #{until := B}) -> A =< B end,
                [S || _ := S <- Silences, sderl_alarms_silence:is_active(S, Now)]).
 
--doc "Whether a silence holds for an alarm.".
+-doc "Whether a silence in force matches an alarm.".
 -spec is_silenced(alarm(), state()) -> boolean().
 is_silenced(Alarm, #state{silences = Silences, last = Now}) ->
     sderl_alarms_silence:any_fits(maps:values(Silences), Alarm, Now).
@@ -187,11 +191,11 @@ standing(Alarm, State) ->
 -spec info(state()) -> #{dropped := non_neg_integer(), seq := non_neg_integer()}.
 info(#state{dropped = Dropped, seq = Seq}) -> #{dropped => Dropped, seq => Seq}.
 
-%% ---------------------------------------------------------------- a look
+%% ---------------------------------------------------------------- a check
 
 -doc """
-Takes a look: what is passed (`sderl_alarms_look:passed/1`), and why a raised alarm is not among it.
-Gives what routes are told.
+Handles a check: what is beyond a threshold (`sderl_alarms_look:passed/1`), and why a raised alarm
+is not (`Absent`). Returns the notes for routes.
 """.
 -spec step(#{binary() => sderl_alarms_look:observation()}, Absent, Now :: integer(),
            Wall :: integer(), state()) -> {[note()], state()}
@@ -205,11 +209,11 @@ step(Passed, Absent, Given, Wall, #state{last = Last} = State0) ->
                          [Alarm || Id := #{is_raised := true} = Alarm <- State1#state.alarms,
                                    not is_map_key(Id, Passed)]),
     Pending = #{Id => P || Id := P <- State2#state.pending, is_map_key(Id, Passed)},
-    %% Told before it is forgotten.
+    %% Notes are made before alarms are forgotten.
     {Notes, State3} = tell(State2#state{pending = Pending}),
     {Notes, forget(State3)}.
 
--doc "When a look would raise or escalate something, if all stays as it is now.".
+-doc "When a check would raise or escalate something, if all stays as it is now.".
 -spec due(state()) -> none | integer().
 due(#state{pending = Pending, last = Now}) ->
     lists:min([none | [At + For || _ := #pending{minor = Minor, major = Major, for_ms = For} <-
@@ -240,7 +244,7 @@ pending(Over, Now, #pending{seen = Seen} = Before) when Now - Seen =< ?GAP_MS ->
 pending(Over, Now, _) ->
     pending(Over, Now, #pending{seen = Now}).
 
-%% The worst level that was passed for long enough.
+%% The worst level that the value has passed for long enough.
 passed(#pending{major = At}, Now, For) when is_integer(At), Now - At >= For -> major;
 passed(#pending{minor = At}, Now, For) when is_integer(At), Now - At >= For -> minor;
 passed(_, _, _) -> none.
@@ -278,7 +282,7 @@ put_alarm(#{id := Id} = Alarm, #state{alarms = Alarms, seq = Seq} = State) ->
 stay(Alarm, none, _, Wall, State) ->
     clear(Alarm, ~"the value is back", Wall, State);
 stay(#{severity := Severity} = Alarm, Severity, Seen, _, #state{alarms = Alarms} = State) ->
-    %% New numbers are no change.
+    %% New numbers alone are no change.
     #{id := Id} = Alarm,
     State#state{alarms = Alarms#{Id := said(Alarm, Seen)}};
 stay(#{worst := minor} = Alarm, major, Seen, Wall, State) ->
@@ -316,7 +320,7 @@ clear(#{id := Id} = Alarm, Why, Wall, #state{unseen = Unseen} = State) ->
     put_alarm(Alarm#{is_raised := false, cleared := Wall, why_cleared := Why},
               State#state{unseen = maps:remove(Id, Unseen)}).
 
-%% The cleared ones of which the least is new, and silences that ended long ago.
+%% Forgets the oldest cleared alarms, and silences that ended long ago.
 forget(#state{alarms = Alarms, silences = Silences, last = Now} = State) ->
     Cleared = [{Seq, Id} || Id := #{is_raised := false, seq := Seq} <- Alarms],
     Old = lists:sublist(lists:sort(Cleared), max(0, length(Cleared) - ?MOST_CLEARED)),
@@ -327,16 +331,16 @@ forget(#state{alarms = Alarms, silences = Silences, last = Now} = State) ->
 
 %% ---------------------------------------------------------------- notes
 
--doc "Whether this node tells, or another one does.".
+-doc "Whether this node leads, or another one does.".
 -spec lead(boolean(), state()) -> state().
 lead(Leads, State) -> State#state{leads = Leads}.
 
--doc "The alarms that routes were told of, and not yet that they are over.".
+-doc "The alarms that were sent to routes, and not yet their end.".
 -spec told(state()) -> [alarm()].
 told(#state{alarms = Alarms}) ->
     [Alarm || _ := #{told := Told} = Alarm <- Alarms, Told =/= none].
 
--doc "The node that leads has told of this alarm as it is.".
+-doc "The node that leads has sent this alarm.".
 -spec adopt(alarm(), state()) -> state().
 adopt(#{id := Id} = Theirs, #state{alarms = Alarms} = State) ->
     case Alarms of
@@ -345,7 +349,7 @@ adopt(#{id := Id} = Theirs, #state{alarms = Alarms} = State) ->
         #{} -> put_alarm(Theirs, State)
     end.
 
-%% Comments come as entries of their own. Of two acknowledgements the later holds.
+%% Comments come in messages of their own. Of two acknowledgements the later one wins.
 merge(#{is_raised := true} = Theirs, #{is_raised := false, comments := Comments}) ->
     Theirs#{comments := Comments};
 merge(#{ack := #{at := At}} = Theirs, #{ack := #{at := Ours}} = Alarm) ->
@@ -353,7 +357,7 @@ merge(#{ack := #{at := At}} = Theirs, #{ack := #{at := Ours}} = Alarm) ->
     maps:merge(Alarm, maps:with([is_raised, severity, worst, since, cleared, why_cleared, count,
                                  text, cause, value, threshold, told | Ack], Theirs)).
 
--doc "All that the node which leads has told, `told/1` there.".
+-doc "All alarms that the leader has sent: `told/1` of that node.".
 -spec adopt_all([alarm()], state()) -> state().
 adopt_all(Told, #state{alarms = Alarms} = State) ->
     lists:foldl(fun adopt/2, State#state{alarms = #{Id => A#{told := none} || Id := A <- Alarms}},
@@ -364,7 +368,7 @@ tell(#state{alarms = Alarms, silences = Silences, last = Now, unseen = Unseen} =
     Holding = [S || _ := S <- Silences, sderl_alarms_silence:is_active(S, Now)],
     Notes = [{Kind, Told}
              || Id := Alarm <- Alarms, {Kind, Told} <- note(Alarm, Holding, Now),
-                %% Of what nothing is known now nobody is told that it is so.
+                %% An alarm about which nothing is known now is not sent as raised.
                 Kind =:= cleared orelse Kind =:= acknowledged orelse not is_map_key(Id, Unseen)],
     {lists:sort(fun({_, #{seq := A}}, {_, #{seq := B}}) -> A =< B end, Notes),
      State#state{alarms = lists:foldl(fun({_, #{id := Id} = Alarm}, Acc) -> Acc#{Id := Alarm} end,
@@ -390,8 +394,8 @@ kind(major, minor) -> eased.
 %% ---------------------------------------------------------------- what people do
 
 -doc """
-Does what a person wants. `not_found`: there is no such alarm, or no such silence; `not_raised`: it
-is over, so there is nothing to acknowledge; `too_many`: there are as many silences as there may be.
+Does an action of a person. `not_found`: there is no such alarm or silence; `not_raised`: the alarm
+is cleared, so it cannot be acknowledged; `too_many`: there are as many silences as there may be.
 """.
 -spec act(action(), Now :: integer(), Wall :: integer(), state()) ->
     {ok, [note()], state()} | {error, not_found | not_raised | too_many}.
@@ -399,8 +403,8 @@ act(Action, Given, Wall, #state{last = Last} = State) ->
     do(Action, Wall, State#state{last = max(Given, Last)}).
 
 -doc """
-The action as it is to be done here and told to others: behind what was said before of the same
-alarm, also where clocks differ or were set back.
+The action as it is to be done here and sent to others: later than the last acknowledgement of the
+same alarm, even if clocks differ or were set back.
 """.
 -spec in_order(action(), state()) -> action().
 in_order(#{do := Do, id := Id, at := At} = Action, #state{alarms = Alarms})
@@ -432,14 +436,14 @@ done(State) ->
     {Notes, New} = tell(State),
     {ok, Notes, New}.
 
-%% Of what several people say of one alarm the latest holds, in whatever order it comes.
+%% The latest acknowledgement (or reopening) of an alarm wins, in whatever order they arrive.
 judge(#{at := At}, #{ack := #{at := Later}}, State) when Later > At -> {ok, [], State};
 judge(#{at := At}, #{ack := #{at := At, acked := true}}, State) -> {ok, [], State};
 judge(#{do := Do, by := By, at := At, text := Text}, Alarm, State) ->
     Ack = #{acked => Do =:= acknowledge, by => By, at => At, text => Text},
     done(put_alarm(Alarm#{ack := Ack, ack_told := false}, State)).
 
-%% Another monitoring node may have seen it begin before.
+%% Another monitoring node may have raised it earlier.
 earlier(#{since := Their}, #{since := Since, ack := Ack} = Alarm) when Their < Since ->
     case Ack of
         #{by := ~"", at := Since} -> Alarm#{since := Their, ack := Ack#{at := Their}};
@@ -461,7 +465,7 @@ silence(#{key := Key, for_ms := For} = Action, Wall,
         #state{silences = Silences, last = Now} = State) ->
     case {Silences, Action} of
         {#{Key := #{until := Until} = Known}, #{until := Theirs}} when Theirs < Until ->
-            %% Somebody has ended it elsewhere.
+            %% It was ended on another node.
             Cut = sderl_alarms_silence:restored(Known#{until := Theirs}, Wall, Now),
             done(put_silence(Cut, State));
         {#{Key := _}, _} -> {ok, [], State};
@@ -478,8 +482,8 @@ put_silence(#{id := Id} = Silence, #state{silences = Silences, seq = Seq} = Stat
     State#state{silences = Silences#{Id => Silence}, seq = Seq + 1}.
 
 -doc """
-What people said, as actions that may be done again elsewhere: another monitoring node that does
-them knows the same.
+Acknowledgements, comments and silences as actions: a monitoring node that does them has the same
+ones.
 """.
 -spec words(state()) -> [action()].
 words(#state{alarms = Alarms, silences = Silences}) ->

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_look).
 -moduledoc """
-One look at a cluster: which rules are passed where, by the numbers of a hub. Pure.
+One check of a cluster: which thresholds are passed where, by the numbers of a hub. Pure.
 
-Only what is passed, or would keep a raised alarm raised, is given as an observation; of any other
-alarm `absent/2` tells whether it is over, or whether nothing is known of it.
+An observation is made only where a threshold is passed, or the value would keep a raised alarm
+raised. For any other alarm `absent/2` says whether it is over, or whether nothing is known.
 """.
 
 -export([rules/1, take/2, passed/1, absent/2]).
@@ -12,7 +12,7 @@ alarm `absent/2` tells whether it is over, or whether nothing is known of it.
 
 -import(sderl_mon_text, [text/2]).
 
--doc "How far a value is: `none`, or one of the severities.".
+-doc "The level of a value: `none`, or a severity.".
 -type level() :: none | minor | major.
 
 -doc """
@@ -23,11 +23,11 @@ What is known of a cluster at one moment. `standing` is that of `sderl_mon_hub:s
     topology := sderl_mon_types:topology(),
     frame := sderl_mon_types:frame() | none,
     findings := [sderl_mon_types:finding()],
-    standing := #{sderl_mon_types:id() => map()},
+    standing := #{sderl_mon_types:id() => sderl_mon_types:standing()},
     versions := sderl_alarms_versions:versions()
 }.
 
--doc "The words of an alarm.".
+-doc "The texts and numbers of an alarm.".
 -type said() :: #{
     text := binary(),
     cause := binary(),
@@ -39,8 +39,8 @@ What is known of a cluster at one moment. `standing` is that of `sderl_mon_hub:s
 }.
 
 -doc """
-`over` is the level whose threshold the value has passed, `holds` the one at which a raised alarm
-stays, which is more by the hysteresis.
+`over` is the level whose threshold the value has passed; `holds` the level at which a raised alarm
+stays, by thresholds that are relaxed by the hysteresis.
 """.
 -type observation() :: #{
     alarm := binary(),
@@ -53,7 +53,7 @@ stays, which is more by the hysteresis.
     say := fun(() -> said())
 }.
 
--doc "The last rule of each alarm that fits a place holds there: by alarm, the last first.".
+-doc "By alarm, its rules, the last one first: the first that matches a place holds there.".
 -opaque rules() :: #{binary() => [sderl_alarms_rule:rule()]}.
 
 -opaque look() :: #{
@@ -63,12 +63,12 @@ stays, which is more by the hysteresis.
     families := #{Family :: binary() => [Node :: binary()]}
 }.
 
--doc "Rules, ready for looks.".
+-doc "Prepares rules for checks.".
 -spec rules([sderl_alarms_rule:rule()]) -> rules().
 rules(Rules) ->
     maps:groups_from_list(fun(#{alarm := Alarm}) -> Alarm end, lists:reverse(Rules)).
 
--doc "A look at what is known.".
+-doc "Begins a check.".
 -spec take(input(), rules()) -> look().
 take(#{topology := #{nodes := Nodes}} = Input, Rules) ->
     #{input => Input, rules => Rules,
@@ -76,7 +76,7 @@ take(#{topology := #{nodes := Nodes}} = Input, Rules) ->
       families => maps:remove(~"", maps:groups_from_list(fun sderl_mon_types:family/1,
                                                          maps:keys(Nodes)))}.
 
--doc "What is passed, or would keep an alarm raised.".
+-doc "The observations, by id of the alarm.".
 -spec passed(look()) -> #{binary() => observation()}.
 passed(#{input := #{topology := #{nodes := Nodes, groups := Groups}, findings := Findings},
          families := Families, rules := Rules} = Look) ->
@@ -119,8 +119,8 @@ holding([#{where := Where} = Rule | Rules], Kind, At) ->
 holding([], _, _) ->
     none.
 
-%% The nodes and groups that an alarm concerns. The ends of an edge are either; and of some findings
-%% `to` is neither, but says what of the node it is.
+%% The nodes and groups that an alarm concerns. The ends of an edge may be either. In some findings
+%% `to` is neither, but a part of the node.
 nodes_of(#{node := Node}, _) -> [Node];
 nodes_of(Where, #{groups_of := GroupsOf}) ->
     [End || End <- ends(Where), is_map_key(End, GroupsOf)].
@@ -144,7 +144,7 @@ id(Alarm, Place) -> <<Alarm/binary, $|, Place/binary>>.
 
 over(Value, #{'when' := When, minor := Minor, major := Major}) -> level(When, Value, Minor, Major).
 
-%% All values of all nodes come by here at each frame: no settings are made anew for it.
+%% Called for all values of all nodes at each frame, so no new settings are made here.
 holds(Value, #{'when' := When, minor := Minor, major := Major, hysteresis := Share}) ->
     level(When, Value, relaxed(When, Minor, Share), relaxed(When, Major, Share)).
 
@@ -218,7 +218,7 @@ down(Id, Nodes) ->
     case Nodes of
         #{Id := #{status := up}} -> {ok, 0};
         #{Id := Node} ->
-            %% While a monitor begins it has not tried all nodes yet.
+            %% A monitoring node that has just begun has not tried all nodes yet.
             case maps:get(why, Node, undefined) =:= sderl_mon_types:untried() of
                 true -> unknown;
                 false -> {ok, 1}
@@ -369,10 +369,10 @@ said(#{label := Label, value := Value} = Evidence) ->
     [Label, ": ", Shown, case Evidence of #{unit := <<_, _/binary>> = Unit} -> [$\s, Unit];
                                           #{} -> "" end].
 
-%% ---------------------------------------------------------------- what is not passed
+%% ---------------------------------------------------------------- without an observation
 
 -doc """
-Why an alarm is not among `passed/1`: its value is back (`clear`), nothing is known of it now
+Why an alarm has no observation in `passed/1`: its value is back (`clear`), nothing is known now
 (`unknown`), its place is gone (`gone`), or no rule is for it any more (`off`).
 """.
 -spec absent(Alarm, look()) -> clear | unknown | gone | off when

@@ -1,23 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_outbox).
 -moduledoc """
-What routes are still to be told: a queue for each route, bounded, in order, one delivery at a time.
-Pure.
+The changes that wait to be delivered: a queue for each route, bounded, in order, one delivery at a
+time. Pure.
 
 A delivery that fails is tried again after 1, 2, 4, ... and at most 60 s; after 100 attempts, more
 than an hour and a half, it is given up. The next one waits meanwhile, so a receiver gets the
-changes of an alarm in their order. When 1,000 wait, the oldest of them goes. All of it is counted.
+changes of an alarm in order. When more than 1,000 wait, the oldest is dropped. All of this is
+counted.
 
-Of several monitoring nodes only the leader adds and delivers, and its rules say which routes are
-told of a change. The others have its queues as it tells them (`enqueue/2`, `drop/3`, `replace/2`),
-and go on with these when they lead.
+Of several monitoring nodes only the leader adds and delivers, and its rules decide which routes get
+a change. The others copy its queues (`enqueue/2`, `drop/3`, `replace/2`), and continue with them
+when they lead.
 """.
 
 -export([new/2, change/2, add/3, due/2, done/5, save/1, info/1]).
 -export([enqueue/2, drop/3, has/3, replace/2]).
--export_type([outbox/0, item/0, counts/0]).
+-export_type([info/0]).
+-export_type([outbox/0, item/0, counts/0, saved/0]).
 
--doc "A change, and which routes are told of it. `id` is the same in each attempt.".
+-doc "A change, and the routes that get it. `id` is the same in each attempt.".
 -type item() :: #{
     id := binary(),
     routes := [binary()],
@@ -26,7 +28,7 @@ and go on with these when they lead.
     alarm := sderl_alarms_core:alarm()
 }.
 
--doc "Of one route, since its first start: `attempts` counts each try.".
+-doc "Counts of one route since its first start; each try is an attempt.".
 -type counts() :: #{
     attempts := non_neg_integer(),
     delivered := non_neg_integer(),
@@ -35,13 +37,19 @@ and go on with these when they lead.
     overflowed := non_neg_integer()
 }.
 
+-doc "The queues as they are kept, and sent to other monitoring nodes.".
+-type saved() :: #{
+    number := non_neg_integer(),
+    boxes := #{Route :: binary() => #{items := [item()], counts := counts()}}
+}.
+
 -record(box, {
     route :: sderl_alarms_routes:route(),
     waiting = queue:new() :: queue:queue(item()),
     size = 0 :: non_neg_integer(),
     %% Of the first that waits.
     tries = 0 :: non_neg_integer(),
-    %% Not before; by the monotonic clock, which may be below 0.
+    %% The next try; by the monotonic clock, which may be below 0.
     at = now :: now | integer(),
     %% The change that is being delivered: as a rule the first that waits.
     sent = none :: none | binary(),
@@ -56,10 +64,10 @@ and go on with these when they lead.
 -define(MOST_PAUSE_MS, 60_000).
 
 -doc """
-The queues of these routes, with what of `Before` (`save/1`) still has one. What was being sent is
-sent again, as nobody knows whether it came.
+The queues of these routes, with what `Before` has for them. What was being sent is sent again,
+because it may not have arrived.
 """.
--spec new([sderl_alarms_routes:route()], Before :: map()) -> outbox().
+-spec new([sderl_alarms_routes:route()], Before :: saved() | #{}) -> outbox().
 new(Routes, Before) ->
     Boxes = maps:get(boxes, Before, #{}),
     #{number => maps:get(number, Before, 0),
@@ -70,14 +78,14 @@ restored(Route, none) ->
     Zero = #{attempts => 0, delivered => 0, failed => 0, given_up => 0, overflowed => 0},
     #box{route = Route, counts = Zero};
 restored(#{name := Name} = Route, #{items := Items, counts := Counts}) ->
-    %% A file of an earlier version does not say which routes.
+    %% A file of an earlier version lacks the routes of an item.
     filled([maps:merge(#{routes => [Name]}, Item) || Item <- Items],
            #box{route = Route, counts = Counts}).
 
 filled(Items, Box) ->
     Box#box{waiting = queue:from_list(Items), size = length(Items), tries = 0, at = now}.
 
--doc "Other routes, while deliveries are under way. A route that keeps its name keeps its queue.".
+-doc "Changes the routes during deliveries. A route of the same name keeps its queue.".
 -spec change([sderl_alarms_routes:route()], outbox()) -> outbox().
 change(Routes, #{boxes := Boxes} = Outbox) ->
     Outbox#{boxes := #{Name => case Boxes of
@@ -87,13 +95,13 @@ change(Routes, #{boxes := Boxes} = Outbox) ->
                        || #{name := Name} = Route <- Routes}}.
 
 -doc "What survives a restart.".
--spec save(outbox()) -> map().
+-spec save(outbox()) -> saved().
 save(#{boxes := Boxes, number := Number}) ->
     #{number => Number,
       boxes => #{Name => #{items => queue:to_list(Waiting), counts => Counts}
                  || Name := #box{waiting = Waiting, counts = Counts} <- Boxes}}.
 
--doc "Notes for the routes that want them, and what they are to other monitoring nodes.".
+-doc "Adds notes for the routes that want them; returns the items, for other monitoring nodes.".
 -spec add([sderl_alarms_core:note()], Wall :: sderl_mon_types:t(), outbox()) ->
     {[item()], outbox()}.
 add(Notes, Wall, #{number := Number, boxes := Boxes} = Outbox) ->
@@ -109,12 +117,12 @@ id(Wall, Number) ->
     iolist_to_binary([atom_to_binary(node()), $-, integer_to_binary(Wall), $-,
                       integer_to_binary(Number)]).
 
--doc "What was added here, or by the node that leads.".
+-doc "Puts items into the queues of their routes.".
 -spec enqueue([item()], outbox()) -> outbox().
 enqueue(Items, #{boxes := Boxes} = Outbox) ->
     Outbox#{boxes := lists:foldl(fun put_item/2, Boxes, Items)}.
 
-%% A route that only the rules of another node have has no queue here.
+%% Routes that only the rules of another node have are skipped.
 put_item(#{routes := Routes} = Item, Boxes) ->
     maps:merge(Boxes, #{Name => put_item_in(Item, Box)
                         || Name := Box <- maps:with(Routes, Boxes)}).
@@ -122,7 +130,7 @@ put_item(#{routes := Routes} = Item, Boxes) ->
 put_item_in(Item, #box{waiting = Waiting, size = Size} = Box) ->
     bounded(Box#box{waiting = queue:in(Item, Waiting), size = Size + 1}).
 
-%% The oldest goes, but not the one that is being sent.
+%% Drops the oldest, but not the one that is being sent.
 bounded(#box{size = Size} = Box) when Size =< ?MOST -> Box;
 bounded(#box{waiting = Waiting, sent = Sent} = Box) ->
     case queue:out(Waiting) of
@@ -137,7 +145,7 @@ dropped(#box{size = Size} = Box) -> count(overflowed, Box#box{size = Size - 1}).
 count(What, #box{counts = Counts} = Box) ->
     Box#box{counts = maps:update_with(What, fun(N) -> N + 1 end, Counts)}.
 
--doc "What is to be sent now, at most one of each route. It counts as being sent from here on.".
+-doc "The items to send now, at most one for each route. They count as being sent from now on.".
 -spec due(Now :: integer(), outbox()) ->
     {[{sderl_alarms_routes:route(), item(), Attempt :: pos_integer()}], outbox()}.
 due(Now, #{boxes := Boxes} = Outbox) ->
@@ -157,7 +165,7 @@ done(Name, Id, Result, Now, #{boxes := Boxes} = Outbox) ->
         #{Name := #box{sent = Id} = Box} ->
             Ended = case is_first(Id, Box) of
                 true -> ended(Result, Now, Box#box{sent = none});
-                %% Another node has delivered it meanwhile, or it had to go.
+                %% Another node has delivered it meanwhile, or it was dropped.
                 false -> Box#box{sent = none}
             end,
             Outbox#{boxes := Boxes#{Name := Ended}};
@@ -183,7 +191,7 @@ ended({error, Why}, Now, #box{tries = Tries} = Box0) ->
 taken(#box{waiting = Waiting, size = Size} = Box) ->
     Box#box{waiting = queue:drop(Waiting), size = Size - 1, tries = 0, at = now}.
 
--doc "Another node is done with an item: a route was told, or will not be.".
+-doc "Another node is done with an item: it was delivered or given up.".
 -spec drop(Name :: binary(), Id :: binary(), outbox()) -> outbox().
 drop(Name, Id, #{boxes := Boxes} = Outbox) ->
     case Boxes of
@@ -197,7 +205,7 @@ drop(Name, Id, #{boxes := Boxes} = Outbox) ->
         #{} -> Outbox
     end.
 
--doc "Whether a route is still to be told.".
+-doc "Whether an item still waits for a route.".
 -spec has(Name :: binary(), Id :: binary(), outbox()) -> boolean().
 has(Name, Id, #{boxes := Boxes}) ->
     case Boxes of
@@ -206,8 +214,8 @@ has(Name, Id, #{boxes := Boxes}) ->
         #{} -> false
     end.
 
--doc "The queues as another node has them (`save/1`). Counts are those of this node.".
--spec replace(map(), outbox()) -> outbox().
+-doc "Replaces the queues by those of another node. Counts stay those of this node.".
+-spec replace(saved(), outbox()) -> outbox().
 replace(#{boxes := Theirs}, #{boxes := Boxes} = Outbox) ->
     Outbox#{boxes := maps:map(fun(Name, Box) ->
         case Theirs of
@@ -217,9 +225,12 @@ replace(#{boxes := Theirs}, #{boxes := Boxes} = Outbox) ->
         end
     end, Boxes)}.
 
--doc "Of each route what waits, the last error, and the counts.".
--spec info(outbox()) -> [#{name := binary(), waiting := non_neg_integer(), error := binary(),
-                           counts := counts()}].
+-doc "A route's queue, its last error, and its counts.".
+-type info() :: #{name := binary(), waiting := non_neg_integer(), error := binary(),
+                  counts := counts()}.
+
+-doc "The state of all routes.".
+-spec info(outbox()) -> [info()].
 info(#{boxes := Boxes}) ->
     [#{name => Name, waiting => Size, error => Error, counts => Counts}
      || Name := #box{size = Size, error = Error, counts = Counts} <- maps:iterator(Boxes, ordered)].

@@ -1,35 +1,35 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_replica).
 -moduledoc """
-Which of several monitoring nodes tells the routes, and whether the others have what it told. Pure.
+Which of several monitoring nodes sends to routes, and whether the others have its queues. Pure.
 
-The one that leads tells the others each change of its queues: what it puts into them, and that a
-route is done with something. Each has a version; one whose predecessor a node does not have makes
-it ask for all. So does the version alone, which the leader tells every ten seconds.
+The node that leads sends the others each change of its queues: what is added, and what a route is
+done with. Each change has a version and names the one before; a node without that one asks for
+everything. The leader sends its version every ten seconds, too, with the same effect.
 
-Two that cannot reach each other both lead. When they meet, the one that began to lead first follows
-the other, whoever is to lead then.
+Two nodes that cannot reach each other both lead. When they meet, the one that began to lead first
+takes over the state of the other, whichever leads then.
 
-A node that has just begun knows what its file says, which may be old. Before it leads it asks the
-others, and waits for some seconds for their answers.
+A node that has just begun has the state of its file, which may be old. Before it leads it asks the
+others, and waits some seconds for their answers.
 """.
 
 -export([new/1, version/1, leads/1, look/5, news/2, renew/1, hear_news/3, hear_all/4]).
 -export_type([replica/0, version/0]).
 
 -doc """
-The epoch grows with each time that a node begins to lead, the number with each change. It is the
-Unix time in milliseconds at which that was, so that a node which begins with an old file takes none
-that it has had.
+The epoch grows each time that a node begins to lead, the number with each change. The epoch is the
+Unix time in milliseconds of that moment (or more), so that a node that begins with an old file does
+not use an epoch again.
 """.
 -type version() :: {Epoch :: non_neg_integer(), Number :: non_neg_integer()}.
 
 -record(replica, {
     version :: version(),
     leads = false :: boolean(),
-    %% It has what a leader told since it began, or has led.
+    %% Whether the node has a leader's state since it began, or has led.
     is_current = false :: boolean(),
-    %% Since when it would lead and asks instead.
+    %% Since when it asks before it leads.
     since = none :: none | integer(),
     answered = [] :: [node()]
 }).
@@ -46,11 +46,11 @@ new(Version) -> #replica{version = Version}.
 -spec version(replica()) -> version().
 version(#replica{version = Version}) -> Version.
 
--doc "Whether this node tells.".
+-doc "Whether this node leads.".
 -spec leads(replica()) -> boolean().
 leads(#replica{leads = Leads}) -> Leads.
 
--doc "`Chosen`: the master leads here. Gives the nodes that are to be asked for all.".
+-doc "`Chosen`: the master on this node leads. Returns the nodes to ask for everything.".
 -spec look(Chosen :: boolean(), Others :: [node()], Now :: integer(), Wall :: integer(),
            replica()) -> {Ask :: [node()], replica()}.
 look(true, _, _, _, #replica{leads = true} = Replica) ->
@@ -70,7 +70,7 @@ lead(Wall, #replica{version = {Epoch, _}} = Replica) ->
     Replica#replica{version = {max(Epoch + 1, Wall), 0}, leads = true, is_current = true,
                     since = none}.
 
--doc "The leader has so many changes to tell. Gives their version, and the one before.".
+-doc "The leader has changes to send. Returns the version before, and theirs.".
 -spec news(Changes :: [term()], replica()) -> {Before :: version(), version(), replica()}.
 news([], #replica{version = Version} = Replica) ->
     {Version, Version, Replica};
@@ -79,8 +79,8 @@ news([_ | _], #replica{version = {Epoch, Number} = Before} = Replica) ->
     {Before, After, Replica#replica{version = After}}.
 
 -doc """
-The queues have changed in a way that nobody is told: here are other routes than before. The others
-ask for all, or this node does.
+The queues have changed without messages, because the routes of this node have changed. The others
+ask for everything, or, if it does not lead, this node does.
 """.
 -spec renew(replica()) -> replica().
 renew(#replica{leads = true} = Replica) ->
@@ -92,7 +92,7 @@ renew(#replica{} = Replica) ->
 follow(Replica) ->
     Replica#replica{leads = false, is_current = false, since = none, answered = []}.
 
--doc "Whether changes that another node tells are to be done here, or all is to be asked for.".
+-doc "Whether to make the changes of another node here, or to ask it for everything.".
 -spec hear_news(Before :: version(), version(), replica()) -> {do | ask | ignore, replica()}.
 hear_news(_, {Theirs, _}, #replica{leads = true, version = {Ours, _}} = Replica)
   when Theirs > Ours ->
@@ -106,7 +106,7 @@ hear_news(_, Version, #replica{version = Version} = Replica) ->
 hear_news(_, _, Replica) ->
     {ask, Replica}.
 
--doc "Whether all that another node has is to be taken over. `Leads`: that node tells.".
+-doc "Whether to take over the state of another node. `Leads`: that node leads.".
 -spec hear_all(node(), version(), Leads :: boolean(), replica()) -> {do | ignore, replica()}.
 hear_all(_, _, _, #replica{leads = true} = Replica) ->
     {ignore, Replica};

@@ -1,16 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_silence).
 -moduledoc """
-Silences: for a while nobody is told of alarms that fit. Pure.
+Silences: for a while, alarms that match are not sent to routes. Pure.
 
-How long a silence still holds is counted by the monotonic clock, so that a wall clock that jumps
-neither ends it nor makes it last; `until` is for people, and for the time over a restart.
+The rest of a silence is measured by the monotonic clock, so that jumps of the wall clock neither
+end nor prolong it; `until` is shown, and used after a restart.
 """.
 
 -export([new/3, restored/3, fits/2, any_fits/3, is_active/2, cut/3, is_old/2]).
 -export_type([silence/0, match/0]).
 
--doc "Patterns with `*`; what is left out fits all. `family` is of alarms of families alone.".
+-doc """
+Patterns with `*`, and a severity. All given keys must match; `family` matches only alarms of a
+family, not those of its nodes.
+""".
 -type match() :: #{alarm | node | group | family => binary(), severity => minor | major}.
 
 -doc "`ends` is by the monotonic clock, in milliseconds.".
@@ -24,7 +27,7 @@ neither ends it nor makes it last; `until` is for people, and for the time over 
     ends := integer()
 }.
 
-%% One that is over is remembered so long, so that another monitoring node does not bring it back.
+%% A silence that is over is kept this long, so that another monitoring node does not bring it back.
 -define(KEPT_MS, 3_600_000).
 
 -doc "A silence of `For` milliseconds from now on.".
@@ -32,13 +35,13 @@ neither ends it nor makes it last; `until` is for people, and for the time over 
 new(#{id := _, match := _, by := _, at := At, text := _} = Said, For, Now) ->
     (maps:with([id, match, by, at, text], Said))#{until => At + For, ends => Now + For}.
 
--doc "One of a file or of another node: what is left of it by the wall clock.".
+-doc "A silence from a file or another node, with its rest by the wall clock.".
 -spec restored(map(), Wall :: integer(), Now :: integer()) -> silence().
 restored(#{at := At, until := Until} = Said, Wall, Now) ->
     Left = max(0, min(Until - Wall, Until - At)),
     (maps:with([id, match, by, at, text, until], Said))#{ends => Now + Left}.
 
--doc "Whether it still holds.".
+-doc "Whether it is still in force.".
 -spec is_active(silence(), Now :: integer()) -> boolean().
 is_active(#{ends := Ends}, Now) -> Now < Ends.
 
@@ -51,7 +54,7 @@ cut(#{until := Until, ends := Ends} = Silence, Wall, Now) ->
 -spec is_old(silence(), Now :: integer()) -> boolean().
 is_old(#{ends := Ends}, Now) -> Now - Ends >= ?KEPT_MS.
 
--doc "Whether an alarm is one of a silence's.".
+-doc "Whether an alarm (as the core has it, or as it is shown) matches.".
 -spec fits(match(), map()) -> boolean().
 fits(Match, #{alarm := Alarm, severity := Severity, nodes := Nodes, groups := Groups,
               place := Place}) ->
@@ -65,7 +68,7 @@ fits(Match, #{alarm := Alarm, severity := Severity, nodes := Nodes, groups := Gr
 
 any(Pattern, Texts) -> lists:any(fun(Text) -> sderl_alarms_rule:hits(Pattern, Text) end, Texts).
 
--doc "Whether any silence that holds is for an alarm.".
+-doc "Whether any silence in force matches an alarm.".
 -spec any_fits([silence()], map(), Now :: integer()) -> boolean().
 any_fits(Silences, Alarm, Now) ->
     lists:any(fun(#{match := Match} = Silence) ->

@@ -1,16 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_builtin).
 -moduledoc """
-The alarms that are there without a file of rules: limits of measured values, and findings of
-`m:sderl_mon_findings`. Pure.
+The built-in alarms: of measured values, and of findings of `m:sderl_mon_findings`. Pure.
 """.
 
 -export([rules/0, findings/0, finding/1]).
 -export_type([finding/0]).
 
 -doc """
-A finding as an alarm: whether it is one unless a rule says otherwise, and its tags. Its cause and
-remedy are those of the finding.
+A finding as an alarm: whether it is on by default, and its tags. Its cause and remedy are those of
+the finding.
 """.
 -type finding() :: #{alarm := binary(), on := boolean(), tags := [binary()], about := binary()}.
 
@@ -153,7 +152,7 @@ rule(Alarm, Metric, Settings) ->
                  hysteresis => 0.1}, Settings).
 
 -doc """
-Findings as alarms. Those of single nodes that the rules above watch are not among them; those that
+The findings that are alarms. Findings that the rules above cover are not among them; those that
 only give advice are off.
 """.
 -spec findings() -> [finding()].
@@ -179,7 +178,7 @@ findings() ->
 
 finding(Alarm, On, Tags, About) -> #{alarm => Alarm, on => On, tags => Tags, about => About}.
 
--doc "The finding that is an alarm of this name.".
+-doc "The finding whose alarm has this name.".
 -spec finding(binary()) -> {ok, finding()} | error.
 finding(Name) ->
     case [Finding || #{alarm := Is} = Finding <- findings(), Is =:= Name] of

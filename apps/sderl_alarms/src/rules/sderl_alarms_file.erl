@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_file).
 -moduledoc """
-The file of rules and routes: one JSON object, accepted whole or not at all, with all that is wrong
-in it at once, one line each. Pure, but for `read/1`.
+The file of rules and routes: one JSON object, which is accepted as a whole or not at all. All
+errors in it are returned at once, one line each. Pure except for `read/1`.
 """.
 
 -export([default/0, read/1, parse/1]).
@@ -11,8 +11,8 @@ in it at once, one line each. Pure, but for `read/1`.
 -import(sderl_alarms_words, [text/2, shown/1, suggestion/2]).
 
 -doc """
-What holds: the rules in the order of the file behind the built-in ones, of which the last that fits
-a place holds there; and the routes.
+The rules in force: the built-in ones, then those of the file in its order; for each alarm the last
+rule that matches a place holds there. And the routes.
 """.
 -type rules() :: #{rules := [sderl_alarms_rule:rule()], routes := [sderl_alarms_routes:route()]}.
 
@@ -20,11 +20,11 @@ a place holds there; and the routes.
 -define(MOST_RULES, 1000).
 -define(MOST_ROUTES, 50).
 
--doc "What holds without a file.".
+-doc "The rules without a file.".
 -spec default() -> rules().
 default() -> #{rules => sderl_alarms_rule:built_in(), routes => []}.
 
--doc "The rules of a file. The errors are sentences.".
+-doc "The rules of a file. Errors are sentences.".
 -spec read(file:name_all()) -> {ok, rules()} | {error, [binary(), ...]}.
 read(File) ->
     maybe
@@ -116,7 +116,7 @@ object(Object) ->
         Problems -> {error, Problems}
     end.
 
-%% A later rule of an alarm that the file makes has what the first one says.
+%% Later rules for a new alarm take their defaults from its first rule.
 check_rule(Given, New) ->
     case sderl_alarms_rule:check(Given, New) of
         {ok, #{kind := value, alarm := Alarm, settings := Settings} = Rule} ->
@@ -143,8 +143,8 @@ list(Key, Most, Check, Acc, Object) ->
 place(Key, At, {~"", Why}) -> text("~ts.~w: ~ts", [Key, At, Why]);
 place(Key, At, {Field, Why}) -> text("~ts.~w.~ts: ~ts", [Key, At, Field, Why]).
 
-%% The last rule that fits a place holds there, so one before another that holds everywhere is
-%% never used.
+%% For each alarm the last matching rule holds, so a rule before one that holds everywhere is never
+%% used.
 hidden(Rules) ->
     [text("rules.~w: it is never used, as rules.~w of ~ts comes later and holds everywhere; put "
           "it behind that one", [At, Later, Alarm])

@@ -1,26 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_metrics).
 -moduledoc """
-The metrics that rules may name, with what they are of, their unit and their range: those that are
-built in, numbers of nodes (`m:sderl_mon_catalogue`) among them, and those of the application that
-the configuration in force names (`m:sderl_mon_app_metrics`).
+The metrics that rules may name, with their kind of place, unit and range: built-in ones, some of
+them numbers of nodes (`m:sderl_mon_catalogue`), and those of the application that the configuration
+in force names (`m:sderl_mon_app_metrics`).
 
-The range tells which thresholds can never, or must always, be passed.
+By the range a rule is refused whose threshold is never, or always, passed.
 """.
 
 -export([all/0, find/1, names/0]).
 -export_type([metric/0, key/0, place_kind/0]).
 
--doc "What a metric is measured of.".
+-doc "The kind of place that a metric is measured of.".
 -type place_kind() :: node | group | family.
 
 -doc """
-Of a metric of the application its name, or that of one of its series, and how several series of a
+For a metric of the application its name, or that of one of its series, and how several series of a
 node are put together.
 """.
 -type key() :: atom() | {sderl_mon_app_metrics:series(), sderl_mon_app_metrics:total()}.
 
--doc "`low` and `high` are the least and the greatest value that there can be.".
+-doc "`low` and `high` are the least and the greatest possible value.".
 -type metric() :: #{
     name := binary(),
     key := key(),
@@ -31,7 +31,7 @@ node are put together.
     about := binary()
 }.
 
-%% No threshold is less.
+%% Less than any threshold.
 -define(LEAST, -1.0e16).
 
 -doc "All metrics, those of nodes first.".
@@ -57,8 +57,7 @@ shown(#{kind := Kind, key := Series, total := Total} = Metric) ->
     }.
 
 -doc """
-The metric of a name. A series of a metric of the application has a name, too:
-`orders{status="failed"}`.
+The metric of a name. A series of a metric of the application is named `orders{status="failed"}`.
 """.
 -spec find(binary()) -> {ok, metric()} | error.
 find(Name) ->
@@ -68,7 +67,7 @@ find(Name) ->
         error:_ -> of_application(Name)
     end.
 
-%% Each rule that is checked asks for it: nothing is made of the others.
+%% Makes only the metric that was found: each check of a rule calls this.
 find(Key, Name) ->
     Rows = [{Of, Row} || {Of, All} <- [{node, of_nodes()}, {group, of_groups()},
                                        {family, of_families()}],
@@ -108,7 +107,7 @@ of_nodes() ->
         {clock_diff_s, ~"s", infinity, ~"The node's clock against that of the monitoring node"}
     ].
 
-%% As the monitoring has them.
+%% Numbers of nodes, as the monitoring has them.
 numbers() ->
     [mem, host_cpu, util, run_queue, mq_max, procs, ports, atoms, ets, names, cpu_pct, gc_s,
      in_msgs_s, out_msgs_s, in_bytes_s, out_bytes_s, undelivered_s, failed_regs_s].

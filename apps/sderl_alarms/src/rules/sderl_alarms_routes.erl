@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_routes).
 -moduledoc """
-Routes of the file: which changes of alarms go to which webhook or program. Pure, but for
+Routes of the file: which changes of alarms go to which webhook or program. Pure except for
 `read_secret/1`.
 """.
 
@@ -10,7 +10,7 @@ Routes of the file: which changes of alarms go to which webhook or program. Pure
 
 -import(sderl_alarms_words, [text/2, shown/1, suggestion/2]).
 
--doc "Where the key of a webhook's signatures is; the file of rules holds none.".
+-doc "Where the key of a webhook's signatures is; it is not in the file of rules itself.".
 -type secret() :: none | {file, binary()} | {env, binary()}.
 
 -doc "`program`: a path and arguments.".
@@ -19,8 +19,8 @@ Routes of the file: which changes of alarms go to which webhook or program. Pure
     | #{program := binary(), arguments := [binary()]}.
 
 -doc """
-`least` is the least severity that an occurrence of an alarm must have had; the lists are patterns,
-and without one all fit.
+`least`: an alarm must have had at least this severity since it was raised. The lists are patterns;
+without a list all match.
 """.
 -type route() :: #{
     name := binary(),
@@ -41,7 +41,7 @@ and without one all fit.
 -spec name(route()) -> binary().
 name(#{name := Name}) -> Name.
 
--doc "A route out of an object of the file, or all that is wrong with it.".
+-doc "A route from an object of the file, or all errors in it.".
 -spec check(term()) -> {ok, route()} | {error, [sderl_alarms_rule:problem(), ...]}.
 check(#{} = Given) ->
     Unknown = [{Key, text("is not a key of a route~ts", [suggestion(Key, ?KEYS)])}
@@ -66,12 +66,9 @@ name_part(_) ->
 target(#{~"webhook" := _, ~"program" := _}) ->
     problem(~"program", "a route has a webhook or a program; write two routes for both", []);
 target(#{~"webhook" := Url} = Given) when is_binary(Url), byte_size(Url) =< 2000 ->
-    case uri_string:parse(Url) of
-        #{scheme := Scheme, host := Host} = Uri when
-            Host =/= ~"", Scheme =:= ~"http" orelse Scheme =:= ~"https"
-        ->
-            webhook(Url, Uri, Given);
-        _ ->
+    case sderl_mon_post:uri(Url) of
+        {ok, Uri} -> webhook(Url, Uri, Given);
+        error ->
             problem(~"webhook", "~ts is not an address; write http://HOST/PATH or https://...",
                     [shown(Url)])
     end;
@@ -140,8 +137,8 @@ patterns({Name, Key}, Given) ->
 problem(Key, Format, Args) -> {error, [{Key, text(Format, Args)}]}.
 
 -doc """
-Whether a route wants to hear of an alarm: by the worst severity of its occurrence, so that who was
-told of a major one also hears that it is over.
+Whether a route gets an alarm: by the worst severity since it was raised, so that a route that got a
+major alarm also gets its end.
 """.
 -spec wants(route(), Alarm) -> boolean() when
     Alarm :: #{alarm := binary(), worst := minor | major, tags := [binary()],
@@ -158,7 +155,7 @@ wants(Route, #{alarm := Alarm, tags := Tags, nodes := Nodes, groups := Groups}) 
         end
     end, [{alarms, [Alarm]}, {tags, Tags}, {nodes, Nodes}, {groups, Groups}]).
 
--doc "The key of signatures. It is read for each delivery, so that it may be changed.".
+-doc "The key of signatures. It is read for each delivery, so it may be changed.".
 -spec read_secret(secret()) -> {ok, none | binary()} | {error, binary()}.
 read_secret(none) -> {ok, none};
 read_secret({env, Name}) ->

@@ -3,10 +3,9 @@
 -moduledoc """
 One rule: which alarm, where, from which value on, for how long. Pure.
 
-A rule of the file is laid over the alarm of its name, which is built in or of the first rule of
-that name, or makes a new one. It is refused
-when it could never raise its alarm, would always, or could never clear it again: each of these is
-seen from the range of its metric (`m:sderl_alarms_metrics`).
+A rule of the file changes a built-in alarm or makes a new one; later rules with a new name take
+their defaults from the first. A rule is refused if it could never raise its alarm, would always
+raise it, or could never clear it: the range of its metric shows that (`m:sderl_alarms_metrics`).
 """.
 
 -export([check/2, built_in/0, holds_for/3, hits/2]).
@@ -14,7 +13,7 @@ seen from the range of its metric (`m:sderl_alarms_metrics`).
 
 -import(sderl_alarms_words, [text/2, shown/1, suggestion/2, list/1]).
 
--doc "The settings of an alarm of a measured value, by which it is raised and cleared.".
+-doc "When an alarm of a measured value is raised and cleared, and its texts.".
 -type settings() :: #{
     alarm := binary(),
     metric := binary(),
@@ -35,7 +34,7 @@ family is the part of a node's name before the number: `web` of `web12@host` and
 -type where() :: all | #{nodes | groups | families => [binary()]}.
 
 -doc """
-A rule that was checked: of a measured value, with the metric's key and what it is of, or of a
+A rule that was checked: of a measured value, with the metric's key and kind of place, or of a
 finding.
 """.
 -type rule() ::
@@ -45,7 +44,7 @@ finding.
     | #{kind := finding, alarm := binary(), on := boolean(), where := where(),
         tags := [binary()]}.
 
--doc "Where in a rule something is wrong, and a sentence of what and what to do.".
+-doc "The wrong key of a rule, and a sentence that says what is wrong and what to do.".
 -type problem() :: {Key :: binary(), binary()}.
 
 -define(KEYS, [~"alarm", ~"nodes", ~"groups", ~"families", ~"off", ~"metric", ~"when", ~"minor",
@@ -55,7 +54,7 @@ finding.
 -define(MOST_S, 604_800).
 -define(MOST_PATTERNS, 100).
 
--doc "The built-in rules, of findings too.".
+-doc "The built-in rules, including those of findings.".
 -spec built_in() -> [rule()].
 built_in() ->
     [value_rule(Settings, true, all) || Settings <- sderl_alarms_builtin:rules()] ++
@@ -68,8 +67,8 @@ value_rule(#{alarm := Alarm, metric := Metric} = Settings, On, Where) ->
       unit => Unit, settings => Settings}.
 
 -doc """
-A rule out of an object of the file, or all that is wrong with it. `New` has the settings of the
-alarms that rules before it have made.
+A rule from an object of the file, or all errors in it. `New` has the settings of the alarms that
+rules before it have made.
 """.
 -spec check(term(), New :: #{binary() => settings()}) -> {ok, rule()} | {error, [problem(), ...]}.
 check(#{~"alarm" := Alarm} = Given, New) when is_binary(Alarm) ->
@@ -120,7 +119,7 @@ check_value(Alarm, Base, Given) ->
         Problems -> {error, Problems}
     end.
 
-%% The built-in alarm of that name, or what a new one has where nothing is said.
+%% The defaults: of the built-in alarm of that name, of its first rule, or of a new alarm.
 base(Alarm, New) ->
     case {New, [Base || #{alarm := Is} = Base <- sderl_alarms_builtin:rules(), Is =:= Alarm]} of
         {_, [Base]} -> Base;
@@ -178,7 +177,6 @@ is_tag(_) -> false.
 
 wrong(Value, What) -> {error, text("~ts does not fit; ~ts", [shown(Value), What])}.
 
--doc false.
 where(Given) ->
     Keys = [{~"nodes", nodes}, {~"groups", groups}, {~"families", families}],
     {Found, Problems} = lists:foldl(fun({Name, Key}, {Where, Wrong}) ->
@@ -201,7 +199,7 @@ patterns([_ | _] = List) when length(List) =< ?MOST_PATTERNS ->
 patterns(Other) ->
     wrong(Other, "write a list of 1 to 100 patterns, such as [\"web*\"]; leave it out for all").
 
-%% ---------------------------------------------------------------- what can never be
+%% ---------------------------------------------------------------- never, or always, raised
 
 sensible(#{metric := missing}, _, _) ->
     {error, [{~"metric", text("is missing: the alarm is no built-in one, and needs a metric and "
@@ -267,8 +265,8 @@ elsewhere(family, Where, Metric) ->
 %% ---------------------------------------------------------------- where
 
 -doc """
-Whether a rule holds at a node, with the groups that it is in, at a group or at a family. All keys
-of `where` must fit.
+Whether a rule holds for a node (given with the groups that it is in), a group or a family. All keys
+of `where` must match.
 """.
 -spec holds_for(where(), sderl_alarms_metrics:place_kind(),
                 {binary(), Groups :: [binary()]}) -> boolean().
@@ -288,7 +286,7 @@ holds_for(_, _, _) -> false.
 any(Patterns, Texts) -> lists:any(fun(P) -> lists:any(fun(T) -> hits(P, T) end, Texts) end,
                                   Patterns).
 
--doc "Whether a text is one of a pattern, in which `*` is any text.".
+-doc "Whether a text matches a pattern, in which `*` is any text.".
 -spec hits(Pattern :: binary(), Text :: binary()) -> boolean().
 hits(Pattern, Text) ->
     case binary:split(Pattern, ~"*", [global]) of
@@ -301,7 +299,8 @@ hits(Pattern, Text) ->
             end
     end.
 
-%% The parts between stars, each at its first place: if any way fits, this one does.
+%% Matches the parts between stars, each at its first place: if the pattern matches at all, it does
+%% so in this way.
 parts([Last], Text) ->
     Size = byte_size(Last),
     byte_size(Text) >= Size

@@ -8,7 +8,7 @@
 -spec text(io:format(), [term()]) -> binary().
 text(Format, Args) -> sderl_mon_text:text(Format, Args).
 
--doc "A value out of JSON as it was written, shortened.".
+-doc "A value from JSON as it was written, shortened.".
 -spec shown(term()) -> unicode:chardata().
 shown(Text) when is_binary(Text), byte_size(Text) > 60 ->
     [$", sderl_mon_visible:text(sderl_mon_text:cut(Text, 57)), "...\""];
@@ -17,7 +17,7 @@ shown(List) when is_list(List) -> "a list";
 shown(Map) when is_map(Map) -> "an object";
 shown(Value) -> io_lib:format("~w", [Value]).
 
--doc "`; did you mean NAME?` where one is near, else the list of names.".
+-doc "`; did you mean NAME?` if one is similar, else the list of names.".
 -spec suggestion(binary(), [binary()]) -> unicode:chardata().
 suggestion(Given, Names) ->
     case lists:sort([{-string:jaro_similarity(Given, Name), Name} || Name <- Names]) of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_deliver).
 -moduledoc """
-One attempt to tell a route of a change, in a process of its own: whatever a receiver does, nobody
-else waits for it.
+One attempt to deliver a change to a route, in a process of its own, so that nothing else waits for
+a receiver.
 """.
 
--export([start/3, body/2]).
+-export([start/3]).
 
 %% Beyond the time limit of the route itself.
 -define(SPARE_MS, 10_000).
@@ -24,7 +24,7 @@ start(#{timeout_s := Seconds} = Route, Item, Attempt) ->
     end),
     {Pid, Monitor}.
 
-%% The places of a failure have arguments of functions in them, and one of those is the secret.
+%% Without the stack, which may contain arguments, one of which is the secret.
 tried(Route, Item, Attempt) ->
     try
         attempt(Route, Item, Attempt)
@@ -53,8 +53,7 @@ signed(Secret, Body) ->
     [{~"x-sderl-signature",
       sderl_alarms_post:signature(Secret, erlang:system_time(second), Body)}].
 
--doc "The JSON object that a route gets, on one line.".
--spec body(Route :: binary(), sderl_alarms_outbox:item()) -> binary().
+%% The JSON object that a route gets, on one line.
 body(Route, #{id := Id, kind := Kind, t := T, alarm := Alarm}) ->
     iolist_to_binary(json:encode(#{
         id => Id, route => Route, event => Kind, t => T, monitor => atom_to_binary(node()),

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_keeper).
 -moduledoc """
-Keeps the state of the alarms on the disk for the process of the alarms: what of it is there, what
-is being written, and who waits for that.
+Keeps the state of the alarms on the disk for the process of the alarms: which changes are there,
+which are being written, and which callers wait for that.
 
-A process of its own writes, so that a disk which hangs holds up no look. There is one write at a
-time, and the next has all that has changed meanwhile. When a write has failed, or has taken some
-seconds, nobody waits any longer: the alarms go on in memory, and `problem/1` says so.
+Another process writes, so that a disk that hangs does not delay the alarms. There is one write at a
+time, and the next one has all that has changed meanwhile. When a write has failed, or has taken
+some seconds, its callers are answered: the alarms go on in memory, and `problem/1` says so.
 """.
 
 -include_lib("kernel/include/logger.hrl").
@@ -29,7 +29,7 @@ seconds, nobody waits any longer: the alarms go on in memory, and `problem/1` sa
 
 -define(PATIENCE_MS, 3_000).
 
--doc "`Changes` are on the disk. Without a file nothing is kept.".
+-doc "`Changes` identifies what is on the disk. Without a file nothing is kept.".
 -spec new(undefined | file:filename_all(), Changes :: term(), Problem :: binary()) -> keeper().
 new(File, Changes, Problem) -> #keeper{file = File, kept = Changes, problem = Problem}.
 
@@ -37,7 +37,7 @@ new(File, Changes, Problem) -> #keeper{file = File, kept = Changes, problem = Pr
 -spec is_kept(keeper()) -> boolean().
 is_kept(#keeper{file = File, problem = Problem}) -> File =/= undefined andalso Problem =:= ~"".
 
--doc "A sentence, or nothing.".
+-doc "A sentence, or the empty text.".
 -spec problem(keeper()) -> binary().
 problem(#keeper{problem = Problem}) -> Problem.
 
@@ -46,7 +46,8 @@ problem(#keeper{problem = Problem}) -> Problem.
 wait(From, #keeper{waiting = Waiting} = Keeper) -> Keeper#keeper{waiting = [From | Waiting]}.
 
 -doc "Begins to write, or writes after the write that is under way.".
--spec keep(Changes :: term(), fun(() -> map()), Now :: integer(), keeper()) -> keeper().
+-spec keep(Changes :: term(), fun(() -> sderl_alarms_store:kept()), Now :: integer(), keeper()) ->
+    keeper().
 keep(_, _, _, #keeper{file = undefined} = Keeper) -> answer(Keeper);
 keep(Changes, All, Now, #keeper{file = File, writing = none, waiting = Waiting} = Keeper) ->
     Owner = self(),
@@ -58,7 +59,8 @@ keep(Changes, All, Now, #keeper{file = File, writing = none, waiting = Waiting} 
 keep(_, _, Now, Keeper) -> lose_patience(Now, Keeper).
 
 -doc "Writes if something has changed. (Numbers that only move are not worth a write.)".
--spec keep_later(Changes :: term(), fun(() -> map()), Now :: integer(), keeper()) -> keeper().
+-spec keep_later(Changes :: term(), fun(() -> sderl_alarms_store:kept()), Now :: integer(),
+                 keeper()) -> keeper().
 keep_later(Changes, _, _, #keeper{kept = Changes, writing = none, waiting = []} = Keeper) -> Keeper;
 keep_later(Changes, All, Now, Keeper) -> keep(Changes, All, Now, Keeper).
 
@@ -80,8 +82,8 @@ answer(#keeper{served = Served, waiting = Waiting} = Keeper) ->
 reply(Callers) -> lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Callers).
 
 -doc """
-A message to the owner: that a write has ended, or nothing of the keeper's. `again`: somebody waits
-for the next one. (A write that failed is tried again at the next look.)
+Handles a message to the owner if it says that a write has ended. `again`: callers wait for the next
+write. (A failed write is tried again at the next check.)
 """.
 -spec hear(term(), keeper()) -> {ok | again, keeper()} | none.
 hear({sderl_alarms_written, Pid, ok},
@@ -96,7 +98,7 @@ hear({'EXIT', Pid, Reason}, #keeper{writing = {Pid, _, _}, file = File} = Keeper
     {ok, failed(Why, Keeper#keeper{writing = none})};
 hear(_, _) -> none.
 
--doc "The owner ends: waits for the write that is under way, for some seconds.".
+-doc "The owner ends: waits some seconds for the write that is under way.".
 -spec finish(Changes :: term(), keeper()) -> {Write :: boolean(), keeper()}.
 finish(Changes, #keeper{writing = {Pid, _, _}} = Keeper) ->
     receive

@@ -1,18 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_message).
 -moduledoc """
-What monitoring nodes tell each other about alarms, checked before anything of it is believed. Pure.
+Checks the messages of monitoring nodes about alarms. Pure.
 
-They tell what people said (words); and the one that leads, what routes are told: each change of
-its queues, and all of it to a node that asks. A node that leads no longer tells how an attempt of
-its ended.
+Each node sends the actions of people (words). The leader sends each change of its queues, and
+everything to a node that asks. A node that no longer leads reports how its last attempts ended.
 """.
 
 -export([clean/1, check/1]).
 
 -define(MOST, 200_000).
 
--doc "Whether a message is one.".
+-doc "Checks a message.".
 -spec check(term()) -> {ok, sderl_alarms_copy:told()} | {error, not_a_message}.
 check(Message) ->
     case is_tuple(Message) andalso tuple_size(Message) > 1
@@ -62,7 +61,7 @@ severity() -> one_of([minor, major]).
 
 one_of(Values) -> {either, [{value, Value} || Value <- Values]}.
 
--doc "The actions in what people said; whatever else is there is left out.".
+-doc "The valid actions of a list; anything else is left out.".
 -spec clean(term()) -> [sderl_alarms_core:action()].
 clean(Words) when is_list(Words) -> clean(Words, ?MOST, []);
 clean(_) -> [].

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_post).
 -moduledoc """
-One POST to a webhook (`m:sderl_mon_post`), and its signature. 2xx is a delivery; anything else is
-an error, a redirection too, because a signed message goes only where the route says.
+One POST to a webhook (`m:sderl_mon_post`), and its signature. A status 2xx is a delivery; anything
+else is an error, also a redirection, because a signed message goes only where the route says.
 """.
 
 -export([post/4, signature/3]).
 
 -import(sderl_mon_text, [text/2]).
 
--doc "Posts JSON with headers, in at most so many milliseconds. Errors are sentences.".
+-doc "Posts JSON with headers, in at most `Ms` milliseconds. Errors are sentences.".
 -spec post(uri_string:uri_map(), [{binary(), iodata()}], iodata(), pos_integer()) ->
     ok | {error, binary()}.
 post(Uri, Headers, Body, Ms) ->

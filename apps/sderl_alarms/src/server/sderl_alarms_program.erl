@@ -3,7 +3,7 @@
 -moduledoc """
 One run of a program with a line on its stdin. Exit status 0 is a delivery.
 
-A shell reads the line and hands it on, so that the program finds the end of its input behind it;
+A shell reads the line and passes it on, so that the program finds the end of its input after it;
 `timeout` of the system ends a program that takes too long, with all that it has started.
 """.
 
@@ -16,7 +16,7 @@ A shell reads the line and hands it on, so that the program finds the end of its
                 "{ printf '%s\\n' \"$line\" | timeout -k 1 \"$seconds\" \"$@\" 2>&1 >/dev/null; }").
 -define(MOST_BYTES, 200).
 
--doc "Runs a program for at most so many seconds. Errors are sentences.".
+-doc "Runs a program for at most `Seconds`. Errors are sentences.".
 -spec run(Path :: binary(), Arguments :: [binary()], Line :: iodata(), pos_integer()) ->
     ok | {error, binary()}.
 run(Path, Arguments, Line, Seconds) ->

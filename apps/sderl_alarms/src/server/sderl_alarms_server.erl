@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_server).
 -moduledoc """
-The process of the alarms: a subscriber of the hub that takes a look at each frame, once a second,
-and when a rule's time has passed (`m:sderl_alarms_look`), keeps the state
-(`m:sderl_alarms_core`) and a file of it, starts deliveries (`m:sderl_alarms_outbox`), and tells
-subscribers when something has changed.
+The process of the alarms: a subscriber of the hub that checks the rules at each frame, once a
+second, and when a rule's time has passed (`m:sderl_alarms_look`). It keeps the state
+(`m:sderl_alarms_core`) and a file of it, starts deliveries (`m:sderl_alarms_outbox`), and sends
+changes to subscribers.
 
-What people say is on the disk before it is answered; other changes within a second. Where the disk
-fails, the alarms go on in memory, `info/0` says so, and it is tried again
+Actions of people are on the disk before they are answered; other changes within a second. If the
+disk fails, the alarms go on in memory, `info/0` says so, and it is tried again
 (`m:sderl_alarms_keeper`).
 
-Each monitoring node has such a process, which sees the same cluster. What people said at one of
-them is told to the others, at once and every ten seconds. The node on which the master leads tells
-the routes, and the others what it told and still has to tell (`m:sderl_alarms_copy`).
+Each monitoring node has such a process, which sees the same cluster. Actions of people are sent to
+the others, at once and every ten seconds. The node whose master leads delivers to the routes, and
+sends the others its queues (`m:sderl_alarms_copy`).
 """.
 
 -behaviour(gen_server).
@@ -26,11 +26,11 @@ the routes, and the others what it told and still has to tell (`m:sderl_alarms_c
 
 -import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
 
--doc "What subscribers are told: alarms and the silences that hold, as they are shown.".
--type snapshot() :: #{alarms := [map()], silences := [map()]}.
+-doc "What subscribers get: alarms and the silences in force, as they are shown.".
+-type snapshot() :: #{alarms := [sderl_alarms:alarm()], silences := [sderl_alarms:silence()]}.
 
 -define(LOOK_MS, 1_000).
-%% The least between two looks at frames.
+%% The least time between two checks of frames.
 -define(FRAMES_MS, 500).
 -define(STANDING_MS, 5_000).
 -define(WORDS_MS, 10_000).
@@ -47,13 +47,13 @@ the routes, and the others what it told and still has to tell (`m:sderl_alarms_c
     rules_file :: undefined | file:filename_all(),
     state_file :: undefined | file:filename_all(),
     keeper :: sderl_alarms_keeper:keeper(),
-    %% The hub and what it said last.
+    %% The hub and its last messages.
     hub = none :: none | reference(),
     mode = live :: live | synthetic,
     topology = none :: none | sderl_mon_types:topology(),
     frame = none :: none | sderl_mon_types:frame(),
     findings = [] :: [sderl_mon_types:finding()],
-    standing = #{} :: #{sderl_mon_types:id() => map()},
+    standing = #{} :: #{sderl_mon_types:id() => sderl_mon_types:standing()},
     standing_at = none :: none | integer(),
     looked_at = none :: none | integer(),
     due = none :: none | reference(),
@@ -61,43 +61,43 @@ the routes, and the others what it told and still has to tell (`m:sderl_alarms_c
     words_at :: integer(),
     sent = #{} :: #{pid() => {Route :: binary(), Item :: binary(), reference()}},
     subscribers = #{} :: #{pid() => reference()},
-    %% The number of the last change that they were told of, and when.
+    %% The number of the last change that they were sent, and when.
     told = {-1, 0} :: {integer(), integer()}
 }).
 
 -spec start_link(sderl_alarms_config:settings()) -> gen_server:start_ret().
 start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
 
--doc "Does what a person wants.".
+-doc "Does an action of a person.".
 -spec act(sderl_alarms_core:action()) -> ok | {error, not_found | not_raised | too_many}.
 act(Action) -> gen_server:call(?MODULE, {act, Action}).
 
 -doc """
-The same, if the alarm as it is shown fulfils a condition. Nothing can change it between the look
-and the deed.
+The same, if the alarm as it is shown fulfils a condition. Nothing changes the alarm between the
+check and the action.
 """.
--spec act(sderl_alarms_core:action(), fun((map()) -> boolean())) ->
+-spec act(sderl_alarms_core:action(), fun((sderl_alarms_show:alarm()) -> boolean())) ->
     ok | {error, not_found | not_raised | unmet}.
 act(Action, Condition) -> gen_server:call(?MODULE, {act, Action, Condition}).
 
 -doc "All alarms, shown.".
--spec all() -> [map()].
+-spec all() -> [sderl_alarms_show:alarm()].
 all() -> gen_server:call(?MODULE, all).
 
 -doc "One alarm, shown.".
--spec find(binary()) -> {ok, map()} | error.
+-spec find(binary()) -> {ok, sderl_alarms_show:alarm()} | error.
 find(Id) -> gen_server:call(?MODULE, {find, Id}).
 
--doc "The silences that hold, shown.".
--spec silences() -> [map()].
+-doc "The silences in force, shown.".
+-spec silences() -> [sderl_alarms_show:silence()].
 silences() -> gen_server:call(?MODULE, silences).
 
 -doc "How many alarms there are by severity and state.".
 -spec counts() -> #{{minor | major, raised | acknowledged | silenced} => non_neg_integer()}.
 counts() -> gen_server:call(?MODULE, counts).
 
--doc "The process about itself: routes, whether it delivers, what is wrong.".
--spec info() -> map().
+-doc "The state of the routes and of the file.".
+-spec info() -> sderl_alarms:info().
 info() -> gen_server:call(?MODULE, info).
 
 -doc "The rules in force.".
@@ -140,8 +140,8 @@ restore(#server{state_file = File} = Server) ->
     case sderl_alarms_store:take(File) of
         ok -> restored(Server);
         {held, Why} ->
-            %% For as long as this one runs: what the other has written would be lost, and where it
-            %% just begins anew its folder must be free.
+            %% Nothing is kept as long as this one runs: it would overwrite the other's file, and
+            %% the other may just be restarting.
             ?LOG_ERROR("alarms: ~ts", [Why]),
             {Server#server{state_file = undefined}, Why};
         {error, Why} ->
@@ -171,7 +171,7 @@ subscribe(#server{hub = Known, core = Core} = Server) ->
     try sderl_mon_hub:subscribe() of
         {ok, #{topology := Topology, frame := Frame, findings := Findings, mode := Mode}} ->
             Monitor = case Known of none -> monitor(process, sderl_mon_hub); _ -> Known end,
-            %% A hub that begins knows little yet, and has no findings.
+            %% A hub that has just begun knows little yet, and has no findings.
             Server#server{hub = Monitor, topology = Topology, frame = Frame, mode = Mode,
                           findings = Findings, standing_at = none,
                           core = sderl_alarms_core:settle(now_ms(), Core)};
@@ -249,7 +249,7 @@ acted(Given, From, #server{core = Core} = Server) ->
         {error, _} = Error -> {reply, Error, Server}
     end.
 
-%% A condition that fails is one that does not hold: it must not end this process.
+%% A condition that raises an exception counts as unmet, and must not end this process.
 fulfils(Shown, Condition) ->
     try Condition(Shown) =:= true
     catch _:_ -> false
@@ -272,7 +272,7 @@ handle_cast({sderl_alarms_words, 1, Words}, Server) ->
     {noreply, lists:foldl(fun(Action, Acc) ->
         case do(Action, Acc) of
             {ok, New} -> New;
-            %% It is not raised here yet, say: it is told again.
+            %% Perhaps the alarm is not raised here yet; actions are sent again.
             {error, _} -> Acc
         end
     end, Server, sderl_alarms_message:clean(Words))};
@@ -322,7 +322,7 @@ heard({sderl_mon, findings, Findings}, Server) -> Server#server{findings = Findi
 heard({sderl_mon, anew, _}, Server) -> subscribe(Server);
 heard(_, Server) -> Server.
 
-%% ---------------------------------------------------------------- a look
+%% ---------------------------------------------------------------- a check
 
 standing(#server{hub = none} = Server) -> Server;
 standing(#server{standing_at = At, topology = Topology, versions = Versions} = Server) ->
@@ -339,8 +339,8 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
         _ -> Server
     end.
 
-%% Frames may come ten times a second, which no alarm needs: the latest is looked at in time, and
-%% does not wait for another.
+%% Frames may come ten times a second, which no alarm needs. The latest one is checked in time,
+%% without waiting for another frame.
 soon(#server{looked_at = At, due = Known} = Server) ->
     Left = case Known of none -> infinity; _ -> erlang:cancel_timer(Known) end,
     case now_ms() of
@@ -350,14 +350,14 @@ soon(#server{looked_at = At, due = Known} = Server) ->
         Now -> due_in(min(At + ?FRAMES_MS - Now, Left), Server)
     end.
 
-%% Looks when no frame has come: some conditions are measured, or hold, without one.
+%% Checks when no frame has come: some conditions need none.
 late(#server{looked_at = At} = Server) ->
     case now_ms() of
         Now when At =:= none; Now - At > ?LOOK_MS -> look(Server);
         _ -> Server
     end.
 
-%% Without a hub nothing is known, and nothing happens.
+%% Without a hub nothing is checked.
 look(#server{hub = none} = Server) -> Server;
 look(#server{topology = Topology, frame = Frame, findings = Findings, standing = Standing,
              versions = Versions, looking = Rules, core = Core} = Server) ->
@@ -370,7 +370,7 @@ look(#server{topology = Topology, frame = Frame, findings = Findings, standing =
     ),
     add(Notes, Wall, look_again(Now, Server#server{core = Core1, looked_at = Now})).
 
-%% An alarm is raised when its time has passed, and not at the frame after that.
+%% Checks again when the time of a rule has passed, without waiting for the next frame.
 look_again(Now, #server{core = Core, due = Known} = Server) ->
     _ = is_reference(Known) andalso erlang:cancel_timer(Known),
     case sderl_alarms_core:due(Core) of
@@ -454,7 +454,7 @@ words(#server{words_at = At, core = Core} = Server) ->
         _ -> Server
     end.
 
-%% ---------------------------------------------------------------- what is kept and told
+%% ---------------------------------------------------------------- the file and subscribers
 
 wait(From, #server{keeper = Keeper} = Server) ->
     Server#server{keeper = sderl_alarms_keeper:wait(From, Keeper)}.

@@ -1,18 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_store).
 -moduledoc """
-The file of the alarms: what people said, what is raised, and what routes are still to be told.
+The file of the alarms: alarms, silences, and the changes that wait for routes.
 
-A file that is damaged is kept under another name, and nothing of it is believed. One monitoring
-node writes it: the file `alarms.lock` beside it says which (`m:sderl_mon_folder_lock`).
+A file that is damaged is kept under another name, and not used. Only one monitoring node writes the
+file: `alarms.lock` beside it says which (`m:sderl_mon_folder_lock`).
 """.
 
 -export([take/1, read/1, write/2, leave/1]).
+-export_type([kept/0]).
+
+-doc "The content of the file. Files of earlier versions lack `version`.".
+-type kept() :: #{core := sderl_alarms_core:saved(), outbox := sderl_alarms_outbox:saved(),
+                  version => sderl_alarms_replica:version()}.
 
 -define(HEAD, "sderl-alarms-1\n").
 
 -doc """
-Makes this program the one that writes it. `held`: another one is. Errors are sentences.
+Makes this program the writer of a file. `held`: another one is. Errors are sentences.
 """.
 -spec take(file:filename_all()) -> ok | {held | error, binary()}.
 take(File) ->
@@ -37,8 +42,8 @@ held(File, Pid) ->
 
 lock(File) -> filename:join(filename:dirname(File), "alarms.lock").
 
--doc "What was written last. `none`: nothing. Errors are sentences.".
--spec read(file:filename_all()) -> {ok, map()} | none | {error, binary()}.
+-doc "Reads the file; `none` if there is none. Errors are sentences.".
+-spec read(file:filename_all()) -> {ok, kept()} | none | {error, binary()}.
 read(File) ->
     case file:read_file(File, [raw]) of
         {ok, <<?HEAD, Crc:32, Packed/binary>>} ->
@@ -65,8 +70,8 @@ damaged(File) ->
     {error, sderl_mon_text:text("~ts is damaged: it is kept as ~ts, and the alarms begin anew",
                                 [File, Aside])}.
 
--doc "Writes it. Errors are sentences.".
--spec write(file:filename_all(), map()) -> ok | {error, binary()}.
+-doc "Writes the file. Errors are sentences.".
+-spec write(file:filename_all(), kept()) -> ok | {error, binary()}.
 write(File, Kept) ->
     Packed = term_to_binary(Kept, [{compressed, 1}]),
     maybe
@@ -78,7 +83,7 @@ write(File, Kept) ->
         {_, Why} -> {error, Why}
     end.
 
--doc "Another may write it.".
+-doc "Lets another program write the file.".
 -spec leave(file:filename_all()) -> ok.
 leave(File) -> sderl_mon_folder_lock:leave(lock(File)).
 
