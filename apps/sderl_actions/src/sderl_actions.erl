@@ -5,11 +5,11 @@ Looks at the nodes that `sderl_mon` watches on this monitoring node, and acts on
 name ([Actions](actions.md#what-there-is)), on one node, some, a group or a family, as requests that
 are listed, can be stopped, and end when nobody attends them.
 
-What is given here comes from people and programs elsewhere, and is checked: `start/1` takes a map
-with texts as keys. Who asks, and with which role, is what the caller vouches for.
+Arguments come from people and other programs, and are checked: `start/2` takes a map with texts as
+keys. The caller is responsible for the identity and the role in `t:who/0`.
 """.
 
--export([actions/0, where/1, start/2, request/2, requests/1, stop/2, await/2]).
+-export([actions/0, where/1, start/2, request/2, requests/1, stop/2]).
 -export_type([who/0, error/0]).
 
 -import(sderl_mon_text, [text/2]).
@@ -22,7 +22,7 @@ with texts as keys. Who asks, and with which role, is what the caller vouches fo
 
 -define(MOST_NODES, 2000).
 
--doc "The actions that there are here.".
+-doc "The actions that this node offers.".
 -spec actions() -> [map()].
 actions() ->
     [sderl_actions_catalogue:shown(Action)
@@ -30,9 +30,9 @@ actions() ->
         Kind =/= expression orelse sderl_actions_config:allows_expressions()].
 
 -doc """
-Begins a request: `action` is its name, `on` says where (`#{~"node" => Id}`, `nodes`, `group` or
-`family`, the part of a node's name before the number), `args` are those of the action. Gives the id
-of the request.
+Begins a request: `action` is the action's name, `on` says where (`#{~"node" => Id}`, `nodes`,
+`group` or `family`, the part of a node's name before the number), `args` are its arguments. Returns
+the id of the request.
 """.
 -spec start(#{binary() => term()}, who()) -> {ok, binary()} | error().
 start(Given, Who) ->
@@ -44,8 +44,8 @@ start(Given, Who) ->
                     refused(Given, Who, {error, unavailable, "32 requests run, which is the most: "
                                                              "stop one, or wait"});
                 {error, no_audit} ->
-                    {error, unavailable, "the audit log does not answer, and nothing is done that "
-                                         "it does not say"}
+                    {error, unavailable, "the audit log does not answer, and no action is begun "
+                                         "that it cannot note"}
             end;
         {error, _, _} = Error -> refused(Given, Who, Error)
     end.
@@ -127,7 +127,7 @@ bounds(#{ms := Ms, mb := Mb}) ->
 
 bad(Format, Args) -> {error, bad_request, text(Format, Args)}.
 
-%% Of its own on all nodes and over restarts, and short enough to be typed.
+%% Unique on all nodes and over restarts, and short enough to be typed.
 id() ->
     Unique = [node(), erlang:system_time(), erlang:unique_integer(), self()],
     <<Digest:6/binary, _/binary>> = erlang:md5(term_to_binary(Unique)),
@@ -152,8 +152,8 @@ nodes_of(#{~"group" := Id} = On) when map_size(On) =:= 1, is_binary(Id) ->
         _ -> unknown(unknown_group, Id)
     end;
 nodes_of(#{~"family" := Family} = On) when map_size(On) =:= 1, is_binary(Family) ->
-    case [{atom_to_binary(Node), Node} || Node := _ <- sderl_mon_master:nodes(),
-                                          family(atom_to_binary(Node)) =:= Family] of
+    case [{Id, Node} || Node := _ <- sderl_mon_master:nodes(), Id <- [atom_to_binary(Node)],
+                        sderl_mon_types:family(Id) =:= Family] of
         [] ->
             {error, not_found,
              text("no node is of the family ~ts; web is that of web12@host and web-12@host",
@@ -176,15 +176,11 @@ each(_, _) -> bad("the id of a node is a text", []).
 unknown(What, Id) ->
     {error, not_found, sderl_mon:format_error({What, sderl_mon_text:cut(Id, 255)})}.
 
-family(Id) ->
-    [Name | _] = binary:split(Id, ~"@"),
-    re:replace(Name, "[-_]?[0-9]+\\z", "", [{return, binary}]).
-
 %% ---------------------------------------------------------------- requests
 
 -doc """
-A request with what its nodes have said, as JSON; whoever asks attends it. It needs the role that
-the action itself needs, because an answer tells what the action has shown.
+A request with the answers of its nodes, as JSON. Reading a request is attending it, and needs the
+role of its action, because an answer contains what the action has shown.
 """.
 -spec request(binary(), who()) -> {ok, iodata()} | error().
 request(Id, #{role := Role}) ->
@@ -200,14 +196,14 @@ no_request() ->
     {error, not_found, "there is no such request: they are kept for ten minutes after their end"}.
 
 -doc """
-The requests that run, and those that ended lately, as JSON, the latest first: those whose actions
-the role may begin.
+The requests that run or ended lately, as JSON, the latest first: those whose actions the role may
+begin.
 """.
 -spec requests(who()) -> iodata().
 requests(#{role := Role}) ->
     [~"{\"requests\":[", lists:join($,, sderl_actions_requests:list(Role)), ~"]}"].
 
--doc "Stops a request; an operator may stop each. What is refused is in the audit log, too.".
+-doc "Stops a request; an operator may stop any. A refusal is in the audit log, too.".
 -spec stop(binary(), who()) -> ok | error().
 stop(Id, #{role := Role} = Who) ->
     May = sderl_actions_catalogue:allows(Role, operator),
@@ -225,19 +221,3 @@ not_stopped(Id, Who, {error, _, Why} = Error) ->
     _ = sderl_actions_audit:note(#{who => Who, what => ~"request.stop", request => Id,
                                    result => refused, detail => Why}),
     Error.
-
--doc "The request when it has ended, or as it is after so long, decoded.".
--spec await(binary(), timeout()) -> map().
-await(Id, Ms) -> await_until(Id, sderl_mon_clock:now_ms() + Ms).
-
-await_until(Id, Until) ->
-    {ok, Json} = sderl_actions_requests:get(Id, admin),
-    case json:decode(iolist_to_binary(Json)) of
-        #{~"state" := ~"running"} = Request ->
-            case sderl_mon_clock:now_ms() >= Until of
-                true -> Request;
-                false ->
-                    receive after 20 -> await_until(Id, Until) end
-            end;
-        #{} = Request -> Request
-    end.

@@ -6,11 +6,11 @@ The environment of the application `sderl_actions`, checked before it starts.
 | key | values | default | meaning |
 |---|---|---|---|
 | `state_dir` | `undefined` or a directory | that of `sderl_mon` | the audit log is in its folder `audit`; without one the last 1,000 entries are kept in memory alone |
-| `audit_file_bytes` | 4,096 to 1,073,741,824 | 4,194,304 | so large a file of the audit log becomes before the next begins |
+| `audit_file_bytes` | 4,096 to 1,073,741,824 | 4,194,304 | the size of a file of the audit log, before the next begins |
 | `allow_expressions` | boolean | `false` | whether administrators may evaluate expressions on nodes |
 | `plugins` | a list of modules | `[]` | the plugins that run on the watched nodes (`m:sderl_plugin`) |
-| `unattended_s` | 1 to 3,600 | 60 | a request at which nobody looks for so long is stopped |
-| `audit_files` | 1 to 10,000 | 16 | so many files of it are kept; the oldest goes |
+| `unattended_s` | 1 to 3,600 | 60 | a request that nobody reads for this long is stopped |
+| `audit_files` | 1 to 10,000 | 16 | how many files are kept; beyond it the oldest is deleted |
 """.
 
 -export([read/1, keys/0, allows_expressions/0]).
@@ -22,7 +22,7 @@ The environment of the application `sderl_actions`, checked before it starts.
                       requests := sderl_actions_requests:options(),
                       plugins := sderl_actions_plugins:options()}.
 
--doc "The keys of the environment and what they are when not set.".
+-doc "The keys of the environment with their defaults.".
 -spec keys() -> [{atom(), term()}].
 keys() ->
     [{state_dir, undefined}, {allow_expressions, false}, {plugins, []}, {unattended_s, 60},

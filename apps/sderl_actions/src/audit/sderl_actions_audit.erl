@@ -2,18 +2,17 @@
 -module(sderl_actions_audit).
 -moduledoc """
 The audit log of this monitoring node: who did what, where, with what result
-(`m:sderl_actions_audit_record`). Whatever changes anything notes it here: before it begins, and
-when it has ended.
+(`m:sderl_actions_audit_record`). Each change is noted here before it begins, and when it has ended.
 
-An entry is in its file when `note/1` returns, and on the disk a second later: it survives the death
-of the program at once. Where it cannot be written, because the disk is full, it waits in memory
-(1,000 entries) and is written when there is room again. Those for which there is no room in memory
-either are counted, and an entry `audit.lost` says how many they were. Nobody has to wait for a disk
-that hangs: after two seconds `note/1` gives up, and says so. At most 1,000 entries wait for this
-process: further ones are refused to those who wait for an answer, and counted of the others.
+An entry is in its file when `note/1` returns, and on the disk a second later, so it survives the
+death of the program at once. If it cannot be written, because the disk is full, it waits in memory
+(1,000 entries) until there is room again. Entries without room in memory are counted, and an entry
+`audit.lost` says how many they were. No caller waits long for a disk that hangs: after two seconds
+`note/1` returns an error. At most 1,000 entries wait for this process: further ones are refused
+(`note/1`) or counted as lost (`tell/1`).
 
-Who asks reads the files itself (`m:sderl_actions_audit_reader`). The last entries are in a table
-too, of which is answered, with a word that this is so, while the disk does not answer.
+Readers read the files themselves (`m:sderl_actions_audit_reader`). The last entries are also in a
+table, which is read instead, with a remark, while the disk does not answer.
 """.
 
 -behaviour(gen_server).
@@ -28,7 +27,7 @@ too, of which is answered, with a word that this is so, while the disk does not 
 
 -doc """
 `next`: the number of the next entry; `waiting`: entries in memory that are to be written; `lost`:
-those that were not kept since the start; `problem`: why nothing can be written, a sentence.
+those that were lost since the start; `problem`: a sentence while nothing can be written.
 """.
 -type info() :: #{
     dir := none | binary(),
@@ -39,16 +38,16 @@ those that were not kept since the start; `problem`: why nothing can be written,
 }.
 
 -define(MOST, 1000).
-%% In the table: all that wait, and as many that were written.
+%% In the table: all entries that wait, and as many written ones.
 -define(MOST_REMEMBERED, 2 * ?MOST).
 -define(READ_MS, 2000).
 -define(UNREAD, <<"the disk of the audit log does not answer: these are the entries that are in "
                   "memory, the last ones">>).
-%% Of entries in the mailbox, and the places of the counters.
+%% The most entries in the mailbox, and the indices of the counters.
 -define(MOST_SENT, 1000).
 -define(SENT, 1).
 -define(REFUSED, 2).
-%% The longest number that an entry may have; a line becomes no longer by its own.
+%% The greatest number of an entry: replacing it by the real one makes no line longer.
 -define(LAST, 9_007_199_254_740_991).
 -define(NOTE_MS, 2000).
 -define(SYNC_MS, 1000).
@@ -62,7 +61,7 @@ those that were not kept since the start; `problem`: why nothing can be written,
     problem = none :: none | binary(),
     %% With files: what is to be written. Without: the last entries. The oldest first.
     lines = queue:new() :: queue:queue({pos_integer(), binary()}),
-    %% Since the start; and those of which the log does not say yet that they are lost.
+    %% Lost entries since the start, and those that no entry `audit.lost` counts yet.
     lost = 0 :: non_neg_integer(),
     untold = 0 :: non_neg_integer(),
     sync = none :: none | reference(),
@@ -74,8 +73,8 @@ those that were not kept since the start; `problem`: why nothing can be written,
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
 -doc """
-Keeps an entry. `{error, unavailable}`: the log does not run, or waits for its disk; whether the
-entry is kept is not known then.
+Keeps an entry. `{error, unavailable}`: the log does not run, or waits for its disk; the entry may
+be kept all the same.
 """.
 -spec note(sderl_actions_audit_record:entry()) -> ok | {error, unavailable}.
 note(#{who := #{}, what := _, result := _} = Entry) ->
@@ -90,7 +89,7 @@ note(#{who := #{}, what := _, result := _} = Entry) ->
         error:_ -> {error, unavailable}
     end.
 
--doc "Has an entry kept, and waits for nothing: one without room is counted as lost.".
+-doc "Keeps an entry without waiting; without room it is counted as lost.".
 -spec tell(sderl_actions_audit_record:entry()) -> ok.
 tell(#{who := #{}, what := _, result := _} = Entry) ->
     Line = line(Entry),
@@ -99,10 +98,10 @@ tell(#{who := #{}, what := _, result := _} = Entry) ->
         false -> count_refused()
     end.
 
-%% The caller makes the line; the process gives it its number.
+%% The caller formats the line; the process sets its number.
 line(Entry) -> sderl_actions_audit_record:line(?LAST, erlang:system_time(millisecond), Entry).
 
-%% The process takes off what it has taken; it counts from 0 when it begins.
+%% The process subtracts the entries that it has taken, and sets the count to 0 when it begins.
 may_send() ->
     case persistent_term:get(?MODULE, none) of
         none -> false;
@@ -122,8 +121,8 @@ count_refused() ->
     end.
 
 -doc """
-The last entries that fit, the newest first, at most so many. `unread`: a sentence, where the disk
-does not answer and these are of memory alone. `{error, unavailable}`: the log does not run.
+The last matching entries, the newest first, at most `Limit`. `unread`: a sentence if the disk does
+not answer and these come only from memory. `{error, unavailable}`: the log does not run.
 """.
 -spec list(sderl_actions_audit_record:filter(), 1..500) ->
     {ok, sderl_actions_audit_files:found()} | {error, unavailable}.
@@ -132,8 +131,8 @@ list(Filter, Limit) ->
     try gen_server:call(?MODULE, lines, ?NOTE_MS) of
         {none, Lines} -> {ok, sderl_actions_audit_files:search(none, Lines, Question)};
         {Dir, Lines} ->
-            %% Only the disk has so much time, for each file: a machine that is slow may take more
-            %% to go through what is in them.
+            %% The time limit is for reading each file; searching in it may take longer on a slow
+            %% machine.
             Look = fun(Read) -> sderl_actions_audit_reader:run(Read, ?READ_MS) end,
             case sderl_actions_audit_files:search(Dir, Lines, Question, Look) of
                 {ok, Found} -> {ok, Found};
@@ -153,7 +152,7 @@ remembered(Question) ->
         error:badarg -> {error, unavailable}
     end.
 
--doc "How it stands; while the disk does not answer, how it stood before.".
+-doc "The state of the log; while the disk does not answer, the last known one.".
 -spec info() -> info().
 info() ->
     try gen_server:call(?MODULE, info, ?NOTE_MS)
@@ -192,7 +191,7 @@ begun(S) -> S.
 opened(#s{options = Options, lines = Lines} = S) ->
     case sderl_actions_audit_files:open(Options) of
         {ok, Next, Files} ->
-            %% Entries of the meantime follow what is there.
+            %% Entries that came meanwhile follow those in the files.
             Later = [{Seq, renumbered(Seq, Line)}
                      || {Seq, {_, Line}} <- lists:enumerate(Next, queue:to_list(Lines))],
             true = ets:delete_all_objects(?MODULE),
@@ -294,7 +293,7 @@ tell_lost(#s{untold = Lost} = S) ->
 synced_soon(#s{sync = none} = S) -> S#s{sync = erlang:start_timer(?SYNC_MS, self(), sync)};
 synced_soon(S) -> S.
 
-%% Said once each time that it begins.
+%% Logged once when the trouble begins.
 troubled(Why, #s{problem = Problem} = S0) ->
     _ = Problem =:= none andalso
         ?LOG_WARNING("audit log: ~ts; entries are kept in memory until it can be written", [Why]),
@@ -304,7 +303,7 @@ troubled(Why, #s{problem = Problem} = S0) ->
         _ -> S
     end.
 
-%% Without files the oldest goes, as it does in files; what is to be written is lost.
+%% Without files dropping the oldest is normal; with files it is a loss.
 bounded(#s{lines = Lines, options = Options} = S) ->
     case queue:len(Lines) > ?MOST of
         false -> S;

@@ -4,9 +4,9 @@
 The files of the audit log: `audit-NUMBER.jsonl` in a folder, named by their first entry. When one
 has reached `file_bytes` the next begins, and the oldest beyond `files` is removed.
 
-Nothing that was written is changed. A line that a crash cut short stays, and the next one begins
-after it; of a line that a full disk cut short nothing stays. A folder belongs to one program at a
-time (`m:sderl_mon_folder_lock`); anybody may read it.
+Written lines are never changed. A line that a crash cut short stays, and the next one begins after
+it; a line that a full disk cut short is removed. A folder belongs to one program at a time
+(`m:sderl_mon_folder_lock`); others may read it.
 """.
 
 -export([open/1, append/3, sync/1, close/1, list/1, search/3, search/4]).
@@ -23,9 +23,8 @@ time (`m:sderl_mon_folder_lock`); anybody may read it.
 -opaque files() :: #files{}.
 
 -doc """
-The newest first. `more`: there are others before them; `damaged`: lines that are no entries;
-`oldest`: the number of the oldest entry that is kept; `unread`: a sentence, where the files could
-not be looked at.
+The newest first. `more`: there are older ones; `damaged`: lines that are no entries; `oldest`: the
+number of the oldest entry that is kept; `unread`: a sentence if the files could not be read.
 """.
 -type found() :: #{
     entries := [sderl_actions_audit_record:stored()],
@@ -39,7 +38,7 @@ not be looked at.
 
 -define(EXTENSION, ".jsonl").
 
--doc "Opens a folder, which is made, and gives the number of the next entry. Errors: a sentence.".
+-doc "Opens a folder (creating it), and returns the next entry's number. Errors: a sentence.".
 -spec open(options()) -> {ok, Next :: pos_integer(), files()} | {error, binary()}.
 open(#{dir := Given} = Options) ->
     Dir = unicode:characters_to_binary(Given),
@@ -71,7 +70,7 @@ sentence(File, Why) -> sderl_mon_text:text("~ts: ~ts", [File, file:format_error(
 -spec list(file:name_all()) -> [binary()].
 list(Dir) ->
     Folder = unicode:characters_to_binary(Dir),
-    %% Not by the file server, for which all others would wait too.
+    %% Not by the file server, which a disk that hangs would block for all.
     case prim_file:list_dir(Folder) of
         {ok, Names} ->
             [filename:join(Folder, Name)
@@ -80,14 +79,14 @@ list(Dir) ->
         {error, _} -> []
     end.
 
-%% Files that anybody else has put there stay.
+%% Other files in the folder are left alone.
 first(<<"audit-", Digits:20/binary, ?EXTENSION>>) ->
     try binary_to_integer(Digits)
     catch error:badarg -> none
     end;
 first(_) -> none.
 
-%% The last file goes on.
+%% Continues the last file.
 resumed(File, Files) ->
     maybe
         {ok, Fd} ?= said_of(File, file:open(File, [read, append, raw, binary])),
@@ -112,7 +111,7 @@ entries(Bytes) ->
 
 lines(Bytes) -> binary:split(Bytes, ~"\n", [global, trim_all]).
 
--doc "Writes the line of the entry of that number. Errors: a sentence; nothing of it stays.".
+-doc "Writes the line of an entry. Errors: a sentence; nothing of the line is left.".
 -spec append(pos_integer(), binary(), files()) -> {ok, files()} | {error, binary(), files()}.
 append(_, Line, #files{now = {File, Fd, Size}, options = #{file_bytes := Most}} = Files)
   when Size + byte_size(Line) =< Most ->
@@ -128,11 +127,11 @@ append(Seq, Line, #files{dir = Dir} = Files0) ->
             #files{options = #{files := Most}} = Files = turned(Files0),
             Old = list(Dir),
             lists:foreach(fun file:delete/1, lists:sublist(Old, max(0, length(Old) - Most))),
-            %% Written whatever its size is: an entry larger than a file has a file of its own.
+            %% Whatever its size: an entry larger than a file gets a file of its own.
             case file:write(Fd, Line) of
                 ok -> {ok, Files#files{now = {File, Fd, byte_size(Line)}}};
                 {error, Why} ->
-                    %% The file of that name is in the way of the next attempt.
+                    %% The file would be in the way of the next attempt.
                     _ = file:close(Fd),
                     _ = file:delete(File),
                     {error, sentence(File, Why), Files}
@@ -161,22 +160,22 @@ turned(#files{now = {_, Fd, _}} = Files) ->
     _ = file:close(Fd),
     Files#files{now = none}.
 
--doc "What was written survives the death of the machine too.".
+-doc "Syncs to the disk, so that written entries survive the death of the machine.".
 -spec sync(files()) -> ok.
 sync(#files{now = none}) -> ok;
 sync(#files{now = {_, Fd, _}}) ->
     _ = file:datasync(Fd),
     ok.
 
--doc "Closes them; the folder is free for another.".
+-doc "Closes the files, and frees the folder for another program.".
 -spec close(files()) -> ok.
 close(#files{lock = Lock} = Files) ->
     _ = turned(Files),
     sderl_mon_folder_lock:leave(Lock).
 
 -doc """
-The last entries of a folder that fit, at most so many, with those of `Unwritten` lines (the oldest
-first) behind them.
+The last matching entries of a folder and of the `Unwritten` lines (the oldest first), which come
+after the files; at most `Limit`.
 """.
 -spec search(file:name_all() | none, Unwritten :: [binary()],
              {sderl_actions_audit_record:filter(), Limit :: pos_integer()}) -> found().
@@ -184,7 +183,7 @@ search(Dir, Unwritten, Question) ->
     {ok, Found} = search(Dir, Unwritten, Question, fun(Read) -> {ok, Read()} end),
     Found.
 
--doc "The same where a function does what asks the disk, and may say that the answer is `late`.".
+-doc "The same with a function that reads from the disk, or returns `late`.".
 -spec search(file:name_all() | none, Unwritten :: [binary()],
              {sderl_actions_audit_record:filter(), Limit :: pos_integer()}, look()) ->
     {ok, found()} | late.
@@ -199,7 +198,7 @@ search(Dir, Unwritten, {Filter, Limit}, Look) ->
                oldest => oldest(Files, Unwritten), unread => none}}
     end.
 
-%% Files that begin at or after `before` have nothing of it.
+%% Skips files that begin at or after `before`.
 search_files(_, _, Most, _, {Entries, _} = Found) when length(Entries) >= Most -> {ok, Found};
 search_files([], _, _, _, Found) -> {ok, Found};
 search_files([File | Older], Filter, Most, Look, {Entries, Damaged} = Found) ->
@@ -215,7 +214,7 @@ search_files([File | Older], Filter, Most, Look, {Entries, Damaged} = Found) ->
                 true -> {ok, Next};
                 false -> search_files(Older, Filter, Most, Look, Next)
             end;
-        %% It was removed meanwhile.
+        %% The file was removed meanwhile.
         {ok, {error, _}} -> search_files(Older, Filter, Most, Look, Found)
     end.
 

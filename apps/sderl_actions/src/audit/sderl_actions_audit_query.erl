@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_audit_query).
--moduledoc "A question to the audit log as programs ask it: texts by the names of fields. Pure.".
+-moduledoc "Reads a query of the audit log from texts by the names of fields. Pure.".
 
--export([read/1, fields/0]).
+-export([read/1]).
 
 -define(NUMBERS, [~"before", ~"after", ~"from", ~"to", ~"limit"]).
 -define(TEXTS, [~"who", ~"what", ~"node", ~"request", ~"text", ~"result"]).
@@ -11,8 +11,6 @@
 %% The last millisecond of the year 9999: later times have no text of the same length.
 -define(LATEST, 253_402_300_799_999).
 
--doc "The names of the fields.".
--spec fields() -> [binary()].
 fields() -> ?TEXTS ++ ?NUMBERS.
 
 -doc "The filter, and how many entries at most. Errors are sentences.".

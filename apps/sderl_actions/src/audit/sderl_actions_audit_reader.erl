@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_audit_reader).
 -moduledoc """
-Looks at files for somebody who does not wait for a disk that hangs.
+Reads files without waiting for a disk that hangs.
 
-A process that waits for such a disk cannot be ended, and takes one of the few threads that the
-virtual machine has for files. So there are four at most, and whoever comes later waits for one of
-them, until its own time is over.
+A process that waits for such a disk cannot be ended, and blocks one of the few threads that the
+virtual machine has for files. So at most four such processes run, and further callers wait for one
+of them, until their own time is over.
 """.
 
 -export([run/2]).
 
-%% A name for each place; it is free again when the process that has it ends, however it does.
+%% A name for each process; it is free again when the process ends, however it does.
 -define(PLACES, [sderl_actions_audit_reader_1, sderl_actions_audit_reader_2,
                  sderl_actions_audit_reader_3, sderl_actions_audit_reader_4]).
 -define(AGAIN_MS, 10).
 
-%% The process that reads ends with what it read.
+%% The process that reads exits with its result, which dialyzer takes for a function that fails.
 -dialyzer({nowarn_function, run_until/2}).
 
--doc "What a function gives, if it does so within so many milliseconds.".
+-doc "The result of a function, if it returns within `Ms` milliseconds.".
 -spec run(fun(() -> Result), Ms :: non_neg_integer()) -> {ok, Result} | late.
 run(Read, Ms) -> run_until(Read, sderl_mon_clock:now_ms() + Ms).
 

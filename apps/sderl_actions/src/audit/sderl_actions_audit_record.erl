@@ -5,11 +5,11 @@ One entry of the audit log and its line: a JSON object of at most 16 KiB, ended 
 
 | key | is |
 |---|---|
-| `seq` | 1, 2, 3, ...: what is missing between two lines was lost |
+| `seq` | 1, 2, 3, ...: a gap between two lines shows that entries are missing |
 | `at` | the time, RFC 3339 in UTC with milliseconds |
 | `request` | the id of the request; entries of one request have it in common |
 | `who` | `kind` (`token`, `cli`, `system`), `name`, `role`, `token` its id, and `from` where it came from |
-| `what` | what was to be done: `action.garbage_collect`, `config.set` |
+| `what` | the action: `action.garbage_collect`, `config.set` |
 | `where` | the nodes, at most 200; `where_total` says how many there were if there were more |
 | `args` | its arguments without secrets, cut to what fits |
 | `result` | `begun`, `ok`, `partly`, `failed`, `refused`, `stopped` |
@@ -17,12 +17,12 @@ One entry of the audit log and its line: a JSON object of at most 16 KiB, ended 
 | `ms` | how long it took |
 """.
 
--export([line/3, read/1, is_wanted/2, results/0, bounded/1, time/1]).
+-export([line/3, read/1, is_wanted/2, results/0, time/1]).
 -export_type([entry/0, result/0, stored/0, filter/0]).
 
 -type result() :: begun | ok | partly | failed | refused | stopped.
 
--doc "What is given to the log. Only `who`, `what` and `result` must be there.".
+-doc "An entry for the log. Only `who`, `what` and `result` are required.".
 -type entry() :: #{
     who := #{kind := token | cli | system, name := binary(), role => atom() | binary(),
              token => binary(), from => binary()},
@@ -39,8 +39,8 @@ One entry of the audit log and its line: a JSON object of at most 16 KiB, ended 
 -type stored() :: #{binary() => term()}.
 
 -doc """
-All that is there must fit: `before` and `after` numbers of entries, `from` and `to` Unix
-milliseconds; `text` may be anywhere in the entry, the others are texts in their own field.
+All given keys must match: `before` and `after` are numbers of entries, `from` and `to` Unix
+milliseconds; `text` may be anywhere in the entry, the others are in the field of that name.
 """.
 -type filter() :: #{
     before | 'after' => non_neg_integer(),
@@ -81,7 +81,7 @@ line(Seq, At, #{who := Who, what := What, result := Result} = Entry) ->
         _ -> shorter(Object)
     end.
 
-%% The arguments go first; node names of 255 bytes are what is left that may be long.
+%% Leaves out the arguments first; then only the node names may be too long.
 shorter(Object0) ->
     Object = lists:keyreplace(args, 1, Object0, {args, ~"(left out: too long)"}),
     case encoded(Object) of
@@ -114,11 +114,7 @@ short(Value) ->
         _ -> ~"(no text)"
     end.
 
--doc """
-A term that JSON can say, cut to so many items, so deep and so long texts. Other terms are as
-`io_lib` prints them.
-""".
--spec bounded(term()) -> term().
+%% A term that JSON can express, with bounds on items, depth and texts. Other terms are printed.
 bounded(Term) -> bounded(Term, ?DEEPEST).
 
 bounded(_, 0) -> ~"...";
@@ -136,7 +132,7 @@ bounded([_ | _] = List, Depth) ->
     end;
 bounded(Term, _) -> short(io_lib:format("~0tP", [Term, 30])).
 
-%% Also of a list that ends with something else.
+%% Improper lists, too.
 head([Item | Tail], N) when N > 0 -> [Item | head(Tail, N - 1)];
 head(_, _) -> [].
 
@@ -156,7 +152,7 @@ read(Line) when byte_size(Line) =< ?MOST_LINE ->
     end;
 read(_) -> error.
 
--doc "Whether an entry is one of those.".
+-doc "Whether an entry matches.".
 -spec is_wanted(stored(), filter()) -> boolean().
 is_wanted(Stored, Filter) ->
     lists:all(fun(Wanted) -> fits(Wanted, Stored) end, maps:to_list(Filter)).

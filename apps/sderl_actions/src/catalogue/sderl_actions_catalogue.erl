@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_catalogue).
 -moduledoc """
-What may be done on nodes, as data: what an action takes, which role it needs, what it does to the
-node, and what runs there. Pure.
+The actions, as data: the parameters of an action, the role that it needs, its effect on a node, and
+the function that runs there. Pure.
 """.
 
 -export([all/0, find/1, allows/2, shown/1]).
@@ -11,9 +11,8 @@ node, and what runs there. Pure.
 -type role() :: viewer | operator | admin.
 
 -doc """
-`kind`: `look` changes nothing; `act` and `config` do; `expression` may do anything, and is there
-only where expressions are allowed. `effect` says what it does to the node. `ms` and `mb` are its
-bounds there.
+`kind`: `look` changes nothing; `act` and `config` do; `expression` may do anything, and exists only
+if expressions are allowed. `effect` is the effect on the node. `ms` and `mb` are its bounds there.
 """.
 -type action() :: #{
     name := binary(),
@@ -27,7 +26,7 @@ bounds there.
     mb := pos_integer()
 }.
 
--doc "`default` is `required`, `none` (it may be left out), or what it is when left out.".
+-doc "`default` is `required`, `none` (it may be left out), or its default.".
 -type param() :: #{
     name := atom(),
     type := sderl_actions_params:type(),
@@ -171,7 +170,7 @@ find(Name) ->
         [] -> error
     end.
 
--doc "Whether a role may do what needs another.".
+-doc "Whether a role includes another.".
 -spec allows(Has :: role(), Needs :: role()) -> boolean().
 allows(Has, Needs) -> rank(Has) >= rank(Needs).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_params).
 -moduledoc """
-Checks what a request gives to an action. Pure. No text of a request becomes an atom.
+Checks the arguments of an action. Pure. No text of a request becomes an atom.
 """.
 
 -export([check/2, shown/1]).

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_code).
 -moduledoc """
-The modules that run on a node: what is loaded into one that lacks them, and when it goes again.
+The modules that run on a node: which are loaded into a node that lacks them, and when they are
+deleted again.
 
-A process on the node, registered under the name of this module, deletes what was loaded there when
-it was not used for two minutes.
+A process on the node, registered under the name of this module, deletes the loaded modules when
+they were not used for two minutes.
 """.
 
 -export([modules/0, code/0, is_installed/0, version/0, loaded/0, used/0]).
@@ -13,8 +14,8 @@ it was not used for two minutes.
 -define(UNUSED_MS, 120_000).
 
 -doc """
-They need stock OTP and each other alone. The module that is asked which version is there comes
-last, so that a node that is deleting them lacks it, or asks for what is not there.
+They need only stock OTP and each other. This module, which answers which version is there, is
+deleted last: while the others go, `version/0` fails for a lacking module.
 """.
 -spec modules() -> [module()].
 modules() ->
@@ -40,15 +41,15 @@ modules() ->
 -spec code() -> [{module(), string(), binary()}].
 code() -> [{M, File, Binary} || M <- modules(), {_, Binary, File} <- [code:get_object_code(M)]].
 
--doc "Whether this node has them in files: then they were not loaded into it.".
+-doc "Whether this node has the modules in files: then they were not loaded into it.".
 -spec is_installed() -> boolean().
 is_installed() -> code:where_is_file(?MODULE_STRING ".beam") =/= non_existing.
 
--doc "What tells versions of the modules apart.".
+-doc "A value that differs between versions of the modules.".
 -spec version() -> binary().
 version() -> erlang:md5([M:module_info(md5) || M <- modules()]).
 
--doc "Says that they have been loaded into this node; they go when they are not used.".
+-doc "The modules have been loaded into this node: has them deleted when they are not used.".
 -spec loaded() -> ok.
 loaded() ->
     case is_installed() orelse whereis(?MODULE) of
@@ -58,7 +59,7 @@ loaded() ->
         _ -> ok
     end.
 
--doc "Puts off their end.".
+-doc "The modules are in use: puts off their deletion.".
 -spec used() -> ok.
 used() ->
     _ = try ?MODULE ! used catch error:badarg -> none end,
@@ -82,8 +83,9 @@ kept() ->
     after ?UNUSED_MS -> ?MODULE:delete([])
     end.
 
-%% The version that is loaded now, without a fun of the one that this process may run: with that it
-%% would be purged here. It runs the code for a moment longer, and so that is purged by another.
+%% Called by its full name, so that this process runs the version that is loaded now, and without
+%% funs of an older one, because the purge would kill it. It still runs the code for a moment, so
+%% another process purges that.
 -doc false.
 -spec delete(Tell :: [{pid(), term()}]) -> ok.
 delete(Tell) ->

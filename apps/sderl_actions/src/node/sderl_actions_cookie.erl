@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_cookie).
 -moduledoc """
-Keeps the cookies of this node out of what is shown. Who knows a cookie may do anything on the node,
-whatever the role says; and it is no value of a key, but an atom in states, tables and arguments.
+Keeps the cookies of this node out of what is shown. With a cookie one may do anything on the node,
+whatever one's role; and a cookie is not the value of a key, but an atom in states, tables and
+arguments.
 
-The process that works remembers the cookies once: to ask for them at each term would show in a
-trace of the very process that has them.
+The working process remembers the cookies once: reading them for each term would show up in a trace
+of the process that has them.
 """.
 
 -export([read/0, remember/1, known/0]).
@@ -34,13 +35,13 @@ of_others(Table) ->
         error:badarg -> []
     end.
 
--doc "What the calling process hides from then on.".
+-doc "The calling process hides these cookies from now on.".
 -spec remember([binary()]) -> ok.
 remember(Cookies) ->
     _ = put(?MODULE, Cookies),
     ok.
 
--doc "What the calling process has remembered, or else what is so now.".
+-doc "The cookies that the calling process has remembered, or else the present ones.".
 -spec known() -> [binary()].
 known() ->
     case get(?MODULE) of
@@ -48,7 +49,7 @@ known() ->
         Cookies -> Cookies
     end.
 
--doc "A text without cookies, also where they are parts of it.".
+-doc "A text without cookies, wherever they are in it.".
 -spec hidden(binary(), [binary()]) -> binary().
 hidden(Text, Cookies) ->
     case found(Text, Cookies) of
@@ -77,8 +78,8 @@ replaced(Text, From, [{Start, Length} | Found]) ->
      | replaced(Text, Start + Length, Found)].
 
 -doc """
-At most so many bytes of a text, without cookies: also the first part of one, where the cut goes
-through it, is not shown. The mask may make it longer again.
+At most `Most` bytes of a text, without cookies; if the cut goes through a cookie, its first part is
+masked, too. The mask may make the text longer again.
 """.
 -spec cut(binary(), non_neg_integer(), [binary()]) -> binary().
 cut(Text, Most, Cookies) when byte_size(Text) =< Most -> hidden(Text, Cookies);
@@ -93,8 +94,8 @@ cut(Text, Most, Cookies) ->
     end.
 
 -doc """
-A list of which at most so many items will be shown, where runs of characters have no cookie in
-them. It is walked no further than that.
+A list without cookies in its runs of characters, of which at most `Most` items will be shown. It is
+walked no further than that.
 """.
 -spec hidden_list(maybe_improper_list(), non_neg_integer(), [binary()]) -> maybe_improper_list().
 hidden_list(List, _, []) -> List;

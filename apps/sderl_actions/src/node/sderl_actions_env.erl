@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_env).
 -moduledoc """
-Changes the environment of applications on this node, and undoes that.
+Changes the environment of applications on this node, and undoes changes.
 
-What was there before is kept on the node itself, as the environment is: both are gone when the node
-ends, and no secret leaves it. (It is the environment of an application that is none, because code
-that was loaded into a node goes again. Its key says that it is a secret, because it has those of
-others in it, and the table of environments can be looked at.)
+The former values are kept on the node itself, like the environment: both are gone when the node
+ends, and no secret leaves it. (They are in the environment of an application that does not exist,
+because code that was loaded into a node is deleted again. Their key names a secret, because former
+values may be secrets, and the table of environments can be shown.)
 """.
 
 -export([set/1, undo/1, changes/1]).
@@ -29,8 +29,8 @@ others in it, and the table of environments can be looked at.)
 -spec set(map()) -> sderl_actions_node:result().
 set(Args) -> alone(fun() -> change(Args) end).
 
-%% One change at a time, or two of one parameter keep the same former value, and one of the lists of
-%% changes is lost. The name is free when its process has ended, whatever ends it.
+%% One change at a time: otherwise two changes of one parameter could keep the same former value, or
+%% one could be lost from the list. The name is free when its process has ended, however it does.
 alone(Do) ->
     try register(?MODULE, self()) of
         true ->
@@ -64,7 +64,7 @@ value(#{value := Text, parameter := Key}) ->
     case sderl_actions_term:read(Text) of
         {ok, Term} -> {ok, {ok, Term}};
         {error, _} = Error ->
-            %% The sentence has parts of the text in it.
+            %% The sentence contains parts of the text.
             case sderl_actions_secret:is_secret(Key)
                  orelse sderl_actions_secret:names_secret(Text) of
                 true ->
@@ -75,7 +75,7 @@ value(#{value := Text, parameter := Key}) ->
     end;
 value(_) -> {error, <<"value is missing: it is an Erlang term; or remove is true">>}.
 
-%% A parameter that is misspelt sets nothing that anybody reads.
+%% Setting a misspelt parameter would have no effect.
 is_known(undefined, #{create := false, parameter := Key}) ->
     {error, <<"the application has no parameter ", Key/binary, " set; create sets it anyway">>};
 is_known(_, _) -> ok.
@@ -95,8 +95,8 @@ keep(Change) ->
 kept() -> application:get_env(?KEPT, ?KEY, []).
 
 -doc """
-Puts back what was there before a change. Where the value is another one meanwhile it stays, but for
-`force`.
+Restores the value before a change. If the value was changed again meanwhile, it stays, unless
+`force` is given.
 """.
 -spec undo(map()) -> sderl_actions_node:result().
 undo(Args) -> alone(fun() -> put_back(Args) end).
@@ -130,7 +130,7 @@ shown(Key, {ok, Value}) ->
     end.
 
 -doc "The changes of an application that can be undone, the latest first.".
--spec changes(atom()) -> [map()].
+-spec changes(atom()) -> [#{change | at | parameter | before | set | holds => term()}].
 changes(App) ->
     [#{change => Id, at => At, parameter => atom_to_binary(Key), before => shown(Key, Former),
        set => shown(Key, Value), holds => application:get_env(App, Key) =:= Value}

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_eval).
 -moduledoc """
-Evaluates an expression that an administrator wrote, on this node, and gives its value and what it
-printed.
+Evaluates an expression of an administrator on this node; returns its value and what it printed.
 """.
 
 -export([expression/1]).
@@ -48,7 +47,7 @@ evaluated(Expressions) ->
         {error, Why} -> {error, ["it failed: ", sderl_actions_show:line(Why, 1000)]}
     end.
 
-%% The I/O server of the expression; what is over the bound is taken and not kept.
+%% The I/O server of the expression. Output beyond the bound is dropped.
 print(Worker, Monitor, Acc) ->
     receive
         {io_request, From, Ref, Request} ->

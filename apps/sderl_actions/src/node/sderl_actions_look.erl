@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_look).
--moduledoc "Looks at the tables, applications and ports of this node, for people.".
+-moduledoc "Actions that show the tables, applications and ports of this node.".
 
 -export([tables/1, rows/1, applications/1, environment/1, ports/1]).
 
 -define(ROW_BYTES, 500).
 -define(VALUE_BYTES, 1000).
 
--doc "The tables of ETS that are the greatest, a page of them.".
+-doc "A page of the greatest ETS tables.".
 -spec tables(map()) -> {ok, map()}.
 tables(#{sort := Sort, limit := Limit, offset := Offset, filter := Filter}) ->
     Wanted = string:casefold(Filter),
@@ -59,7 +59,7 @@ applications(_) ->
           running => lists:member(Name, Running)}
         || {Name, About, Version} <- lists:sort(application:loaded_applications())]}}.
 
--doc "The environment of an application; what its keys call a secret is hidden.".
+-doc "The environment of an application; values whose keys name a secret are hidden.".
 -spec environment(map()) -> sderl_actions_node:result().
 environment(#{application := Text}) ->
     maybe
@@ -81,7 +81,7 @@ entry(Key, Value) ->
     end,
     #{parameter => sderl_actions_show:text(Key), value => Shown}.
 
--doc "The ports that have the most of something, with their addresses.".
+-doc "A page of the ports that have the most of something, with their addresses.".
 -spec ports(map()) -> {ok, map()}.
 ports(#{sort := Sort, limit := Limit, offset := Offset}) ->
     All = [{Value, Port} || Port <- erlang:ports(),

@@ -1,20 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_node).
 -moduledoc """
-Runs one action on this node, for a process of a monitoring node, within bounds: so long, with so
-much memory and so many reductions, at low priority. It ends when the asking process ends or its
-node is gone.
+Runs one action on this node, for a process of a monitoring node, at low priority and with bounds of
+time, memory and reductions. It ends when the asking process ends or its node is gone.
 
-The asking process gets `{sderl_actions, Guard, {said, Term}}` for what an action tells while it
-runs, and then `{sderl_actions, Guard, {done, Result}}` once. Results are made of maps, lists,
-binaries, numbers, booleans and `null`, and no text in them has a cookie of the node.
+The asking process gets `{sderl_actions, Guard, {said, Term}}` for what an action shows while it
+runs, and then `{sderl_actions, Guard, {done, Result}}` once. Results consist of maps, lists,
+binaries, numbers, booleans and `null`, and no text in them contains a cookie of the node.
 """.
 
 -export([start/4, now_ms/0]).
 -export([guard/4]).
 -export_type([bounds/0, result/0]).
 
--doc "`words`: the memory of the process that works, in words of the machine.".
+-doc "`words`: the memory of the working process, in machine words.".
 -type bounds() :: #{ms := pos_integer(), words := pos_integer(), reductions := pos_integer()}.
 
 -type result() :: {ok, term()} | {error, unicode:chardata()}.
@@ -22,8 +21,8 @@ binaries, numbers, booleans and `null`, and no text in them has a cookie of the 
 -define(LOOK_MS, 100).
 
 -doc """
-Starts `Module:Function(Args)`, where `Args` has `say` too, a function that tells something while it
-runs. Gives the process that guards it: when it gets `{stop, From}`, the action ends.
+Starts `Module:Function(Args)`; `Args` also has `say`, a function that sends something while the
+action runs. Returns the process that guards it, which ends the action when it gets `{stop, From}`.
 """.
 -spec start(pid(), {module(), atom()}, #{atom() => term()}, bounds()) -> pid().
 start(Asking, What, Args, Bounds) ->
@@ -31,7 +30,7 @@ start(Asking, What, Args, Bounds) ->
     spawn(?MODULE, guard, [Asking, What, Args, Bounds]).
 
 -doc false.
--spec guard(pid(), {module(), atom()}, map(), bounds()) -> ok.
+-spec guard(pid(), {module(), atom()}, #{atom() => term()}, bounds()) -> ok.
 guard(Asking, {M, F}, Args, #{ms := Ms, words := Words} = Bounds) ->
     true = group_leader(whereis(init), self()),
     Monitor = monitor(process, Asking),
@@ -91,6 +90,6 @@ ended(Pid, Why) ->
 
 megabytes(Words) -> integer_to_binary(Words * erlang:system_info(wordsize) div 1_000_000).
 
--doc "Monotonic time, by which everything is done here on a node.".
+-doc "Monotonic time in milliseconds.".
 -spec now_ms() -> integer().
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_plugin).
 -moduledoc """
-The process that has the plugins of this node: started where their application runs, switched on and
-off, started again a minute after they failed.
+The process that runs the plugins of this node: starts those whose application runs, switches them
+on and off, and restarts a failed one after a minute.
 
 The numbers of a plugin are in an array of `counters` that the persistent term `{sderl_plugin,
-Module}` holds, where the probe reads them. Without a monitoring node that renews its wish for 30 s
-all of it ends, and what was loaded goes.
+Module}` holds, where the probe reads them. When no monitoring node has renewed its wish for 30 s,
+the plugins end, and loaded ones are deleted.
 """.
 
 -export([renew/1, switch_on/1, switch_off/1, list/1]).
@@ -25,14 +25,16 @@ all of it ends, and what was loaded goes.
     state = waits :: waits | runs | failed | off,
     why = <<>> :: binary(),
     pid = none :: none | pid(),
-    %% Of the code that it runs.
+    %% The MD5 of the code that it runs.
     code = <<>> :: binary(),
     %% Monotonic time may be below 0.
     again = now :: now | integer()
 }).
 -record(s, {until :: integer(), plugins = #{} :: #{module() => #plugin{}}}).
 
--doc "Plugins that a monitoring node wants; from then on for 30 s. Starts the process if need be.".
+-type shown() :: #{plugin := binary(), state := binary(), why := binary(), numbers := [binary()]}.
+
+-doc "Runs the plugins that a monitoring node wants for 30 s. Starts the process if need be.".
 -spec renew([module()]) -> ok.
 renew(Modules) ->
     case whereis(?MODULE) of
@@ -45,7 +47,7 @@ renew(Modules) ->
     ok = sderl_actions_code:used().
 
 -doc "Plugins of this node with their states.".
--spec list(map()) -> {ok, map()}.
+-spec list(map()) -> {ok, #{plugins := [shown()]}}.
 list(_) ->
     {ok, #{plugins => case whereis(?MODULE) of
         undefined -> [];
@@ -75,7 +77,7 @@ switch(#{plugin := Name} = Args, Change) ->
             list(Args)
     end.
 
-%% On the node itself, as the environment is: whichever monitoring node leads.
+%% Kept on the node itself, in an environment, so it does not matter which monitoring node leads.
 off() -> application:get_env(?OFF, off, []).
 
 %% ---------------------------------------------------------------- the process
@@ -143,8 +145,8 @@ look(Module, false, Now, #plugin{pid = none, again = Again} = Plugin)
         Class:Reason -> failed({Class, Reason}, Now)
     end;
 look(Module, false, Now, #plugin{code = Code} = Plugin) when Code =/= <<>> ->
-    %% Another version of the plugin begins anew: its state and its numbers may be others, and what
-    %% failed may do so no more.
+    %% A new version of the plugin is started again, because its state and its numbers may differ,
+    %% and it may no longer fail.
     case erlang:module_loaded(Module) andalso Module:module_info(md5) =/= Code of
         true ->
             ok = stop(Module, Plugin),
@@ -184,7 +186,7 @@ ended(Pid, Why, #s{plugins = Plugins} = S) ->
 over(#s{plugins = Plugins}) ->
     true = unregister(?MODULE),
     maps:foreach(fun stop/2, Plugins),
-    %% Plugins of others: ours go with the rest.
+    %% Deletes plugins from elsewhere; ours are deleted with the other modules.
     lists:foreach(fun(Module) ->
         case code:which(Module) =/= non_existing
              andalso code:where_is_file(atom_to_list(Module) ++ ".beam") =:= non_existing

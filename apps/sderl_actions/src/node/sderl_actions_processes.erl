@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_processes).
 -moduledoc """
-Looks at the processes of this node, for people, and acts on one. What is not shown is not copied.
+Actions on the processes of this node. Only what is shown is copied.
 """.
 
 -export([list/1, process/1, state/1, collect/1, stop/1, name/1]).
@@ -12,8 +12,8 @@ Looks at the processes of this node, for people, and acts on one. What is not sh
 -define(LOOPS, [gen_server, gen_statem, gen_event, gen_fsm, supervisor_bridge, sys]).
 
 -doc """
-The processes that have the most of something, a page of them. `filter`: a part of the name, the
-label, the first or the present function.
+A page of the processes that have the most of something. `filter`: a part of the name, the label,
+the first or the present function.
 """.
 -spec list(map()) -> {ok, map()}.
 list(#{sort := Sort, limit := Limit, offset := Offset, filter := Filter}) ->
@@ -69,7 +69,7 @@ row(Pid) ->
         undefined -> gone
     end.
 
-%% Of a process without a name it is an empty list.
+%% The registered name of a process without one is an empty list.
 name_of([]) -> <<>>;
 name_of(Name) -> sderl_actions_show:text(Name).
 
@@ -79,7 +79,7 @@ first(_, Initial) -> Initial.
 label(undefined) -> <<>>;
 label(Label) -> sderl_actions_show:text(Label).
 
--doc "What a process is called: its name, its label, what it began with.".
+-doc "The name of a process, or else its label, or its first function.".
 -spec name(pid()) -> binary().
 name(Pid) when node(Pid) =/= node() -> atom_to_binary(node(Pid));
 name(Pid) ->
@@ -127,8 +127,9 @@ frame({M, F, A, Where}) ->
       (case Line of 0 -> <<>>; _ -> <<":", (integer_to_binary(Line))/binary>> end)/binary>>.
 
 -doc """
-The state of a process that understands system messages. One whose memory is above `max_mb` is not
-asked: it would copy its state. Nor is one that would keep the question in its queue for ever.
+The state of a process that understands system messages; others would keep the question in their
+queue for ever, and are not asked. Nor is a process with more memory than `max_mb`, because it would
+copy its state.
 """.
 -spec state(map()) -> sderl_actions_node:result().
 state(#{pid := Text, max_mb := MaxMb, timeout_ms := Ms}) ->
@@ -159,7 +160,7 @@ understands(Pid) ->
         undefined -> {error, <<"the process ended meanwhile">>}
     end.
 
-%% Of a process that hibernates the stack tells nothing.
+%% The stack of a hibernating process is empty.
 sleeps({_, init, 1}, {erlang, hibernate, _}) -> true;
 sleeps({supervisor, _, _}, {erlang, hibernate, _}) -> true;
 sleeps(_, _) -> false.
@@ -178,7 +179,7 @@ asked(Pid, Ms) ->
             {error, ["the process cannot say: ", sderl_actions_show:line({Class, Why}, 300)]}
     end.
 
--doc "Collects the garbage of a process, or of all: the bytes before and after.".
+-doc "Collects the garbage of a process, or of all; returns the bytes before and after.".
 -spec collect(map()) -> sderl_actions_node:result().
 collect(#{pid := Text}) ->
     maybe

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_secret).
 -moduledoc """
-Keeps secrets out of what is shown and kept: values whose key says that they are one, and passwords
-within addresses. Pure. It runs on the nodes too, so that a secret does not leave its node.
+Keeps secrets out of what is shown and kept: values whose key names a secret, and passwords within
+addresses. Pure. It runs on the nodes, too, so that a secret does not leave its node.
 """.
 
 -export([is_secret/1, names_secret/1, masked/1, masked_values/1, masked_args/1, mask/0]).
 
 -define(MASK, <<"(hidden)">>).
-%% Words within a key; those that are part of harmless words must stand alone.
+%% Parts of a key that name a secret. Those that occur in harmless words must stand alone.
 -define(WITHIN, ["password", "passwd", "passphrase", "secret", "token", "cookie", "credential",
                  "private", "apikey"]).
 -define(ALONE, ["pass", "pwd", "key", "auth", "dsn", "salt", "pin"]).
@@ -37,7 +37,7 @@ has_secret_word(Text) ->
     lists:any(fun(Word) -> string:find(Joined, Word) =/= nomatch end, ?WITHIN)
         orelse lists:any(fun(Word) -> lists:member(Word, ?ALONE) end, Words).
 
-%% In lower case, cut at what is no letter and before the capitals of camelCase.
+%% The words of a key in lower case, split at other characters and before the capitals of camelCase.
 words(Text) -> words(lists:sublist(Text, 200), [], []).
 
 words([], Word, Words) -> ended(Word, Words);
@@ -54,16 +54,16 @@ ended([], Words) -> Words;
 ended(Word, Words) -> Words ++ [lists:reverse(Word)].
 
 -doc """
-Whether a text that somebody wrote, such as a term, has a word in it that names a secret. What of it
-is the secret cannot be told without making atoms of it.
+Whether a text, such as a term that a person wrote, contains a word that names a secret. (Which part
+of a term is the secret cannot be found without making atoms.)
 """.
 -spec names_secret(binary()) -> boolean().
 names_secret(Text) ->
     lists:any(fun is_secret/1, re:split(Text, "[^A-Za-z0-9_]+", [{return, binary}])).
 
 -doc """
-The arguments of an action as they are kept and shown: `value` goes when the name of the parameter
-says that it is a secret, and when the value itself names one.
+The arguments of an action as they are kept and shown: `value` is masked if the name of the
+parameter names a secret, or the value contains such a name.
 """.
 -spec masked_args(term()) -> term().
 masked_args(#{<<"value">> := Value} = Args) ->
@@ -77,7 +77,7 @@ is_public(Parameter, Value) when is_binary(Parameter), is_binary(Value) ->
     not is_secret(Parameter) andalso not names_secret(Value);
 is_public(_, _) -> false.
 
--doc "The arguments of a call: what follows the name of a secret is its value.".
+-doc "Masks arguments of a call that follow the name of a secret.".
 -spec masked_values([term()]) -> [term()].
 masked_values([Key, Value | Rest]) ->
     case is_secret(Key) of
@@ -113,7 +113,7 @@ masked([_ | _] = List) ->
     end;
 masked(Term) -> Term.
 
-%% Also lists that end with something else.
+%% Improper lists, too.
 masked_list([Head | Tail]) -> [masked(Head) | masked_list(Tail)];
 masked_list([]) -> [];
 masked_list(Tail) -> masked(Tail).

@@ -1,23 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_show).
 -moduledoc """
-Terms of a node as text: bounded before they are formatted, and without secrets, of which the node's
-cookies are some (`m:sderl_actions_cookie`). Of a term of a gigabyte only what is shown is looked
-at.
+Terms of a node as text: bounded before they are formatted, and without secrets and the node's
+cookies (`m:sderl_actions_cookie`). Of a term of a gigabyte only the shown part is visited.
 """.
 
 -export([term/2, line/2, text/1, cut/2, mfa/1, own_pid/1, pid/1, atom/1, pruned/2]).
 -export([without_cookies/1]).
 
-%% So many terms are looked at.
+%% The most parts of a term that are visited.
 -define(ITEMS, 2000).
 -define(BYTES, 500).
 
--doc "A term over several lines, of at most so many bytes.".
+-doc "A term over several lines, in at most `Most` bytes.".
 -spec term(term(), pos_integer()) -> binary().
 term(Term, Most) -> shown("~tP", Term, Most).
 
--doc "A term in one line, of at most so many bytes.".
+-doc "A term in one line, in at most `Most` bytes.".
 -spec line(term(), pos_integer()) -> binary().
 line(Term, Most) -> shown("~0tP", Term, Most).
 
@@ -26,8 +25,8 @@ shown(Format, Term, Most) ->
     cut(io_lib:format(Format, [Small, 1000], [{chars_limit, Most}]), Most).
 
 -doc """
-The first so many parts of a term, in breadth as far as they go, without cookies; `'...'` stands for
-the rest. Texts are cut to 500 bytes.
+The first `Items` parts of a term, without cookies; `'...'` stands for the rest. Texts are cut to
+500 bytes.
 """.
 -spec pruned(term(), pos_integer()) -> term().
 pruned(Term, Items) ->
@@ -53,7 +52,7 @@ prune(Atom, Left, Cookies) when is_atom(Atom) ->
         Hidden -> {Hidden, Left - 1}
     end;
 prune(Fun, Left, _) when is_function(Fun) ->
-    %% Not what it holds.
+    %% Without its environment.
     {module, M} = erlang:fun_info(Fun, module),
     {name, F} = erlang:fun_info(Fun, name),
     {arity, A} = erlang:fun_info(Fun, arity),
@@ -84,7 +83,7 @@ prune_map({Key, Value, Next}, Left, Acc, Cookies) ->
     {Small, Last} = prune(Value, max(1, Rest), Cookies),
     prune_map(maps:next(Next), Last, [{SmallKey, Small} | Acc], Cookies).
 
--doc "The result of an action without cookies: whatever it is made of, no text has one.".
+-doc "The result of an action without cookies in any of its texts.".
 -spec without_cookies(term()) -> term().
 without_cookies(Result) -> without(Result, sderl_actions_cookie:known()).
 
@@ -100,7 +99,7 @@ text(Atom) when is_atom(Atom) -> cut(atom_to_binary(Atom), 255);
 text(Text) when is_binary(Text) -> cut(Text, 255);
 text(Term) -> line(Term, 255).
 
--doc "At most so many bytes of a text, without cookies, and no half character.".
+-doc "At most `Most` bytes of a text, without cookies, and no half character.".
 -spec cut(unicode:chardata(), pos_integer()) -> binary().
 cut(Text, Most) ->
     Whole = case unicode:characters_to_binary(Text) of
@@ -144,7 +143,7 @@ pid(Name) ->
         error:_ -> {error, <<"no process is registered as ", Name/binary>>}
     end.
 
--doc "An atom that this node has; none is made.".
+-doc "An existing atom of this node; none is made.".
 -spec atom(binary()) -> {ok, atom()} | {error, binary()}.
 atom(Text) ->
     try {ok, binary_to_existing_atom(Text)}

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_term).
 -moduledoc """
-Reads a term from a text with the atoms that this node has: none is made, so that no text that a
-person sends fills the table of atoms.
+Reads a term from a text with existing atoms of this node. No atom is made, so that texts from
+outside cannot fill the table of atoms.
 """.
 
 -export([read/1]).
@@ -37,8 +37,8 @@ tokens(Chars) ->
             {error, <<What/binary, " cannot be read here; write it in another way">>}
     end.
 
-%% Names that are no atom yet. What has rules of its own for where it ends is refused, so that none
-%% hides behind it.
+%% Names that are no atoms yet. Tokens whose end is hard to find are refused, so that no name hides
+%% behind one.
 unknown(Chars) -> [Name || Name <- names(Chars, []), not is_atom_here(Name)].
 
 is_atom_here(Name) ->
@@ -64,12 +64,12 @@ names([C | Rest] = Chars, Found) ->
     case is_name(C) of
         true ->
             {Name, After} = lists:splitwith(fun is_name/1, Chars),
-            %% Also what is a variable: the scanner makes atoms of their names.
+            %% Variables, too, because the scanner makes atoms of their names.
             names(After, [Name | Found]);
         false -> names(Rest, Found)
     end.
 
-%% As the scanner reads it: what follows may be a name. After what is no escape the scanner stops.
+%% Reads an escape as the scanner does, because a name may follow. The scanner stops at a wrong one.
 after_escape([$^, _ | Rest]) -> Rest;
 after_escape([$x, ${ | Rest]) ->
     case lists:dropwhile(fun(C) -> C =/= $} end, Rest) of

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_trace).
 -moduledoc """
-Traces calls of a function on this node, in a trace session of its own, so that nobody else's
-tracing is touched. It ends after so many calls, after so many seconds, and when calls come faster
-than they can be told.
+Traces calls of a function on this node, in a trace session of its own, so that no other tracing is
+touched. It ends after a number of calls, after a time, or when calls come faster than they can be
+sent.
 """.
 
 -export([calls/1]).
@@ -11,12 +11,12 @@ than they can be told.
 -import(sderl_actions_node, [now_ms/0]).
 
 -define(LINE_BYTES, 500).
-%% So many parts of an argument are looked at.
+%% The most parts of an argument that are visited.
 -define(ITEMS, 200).
-%% So many that wait mean that calls come faster than they are taken.
+%% If more messages wait, calls come faster than they can be sent.
 -define(MOST_WAITING, 2000).
 
--doc "Tells each call and, with `results`, what it gave.".
+-doc "Sends each call and, with `results`, its result.".
 -spec calls(map()) -> sderl_actions_node:result().
 calls(#{module := ModuleText, function := FunctionText, count := Count, for_s := For} = Args) ->
     maybe
@@ -59,11 +59,11 @@ traced(Module, Function, Which, Count, End, #{say := Say} = Args) ->
         _ = trace:session_destroy(Session)
     end.
 
-told(Count, Count, _, _) -> {Count, <<"so many calls were asked for">>};
+told(Count, Count, _, _) -> {Count, <<"the number of calls was reached">>};
 told(N, Count, End, Say) ->
     case process_info(self(), message_queue_len) of
         {_, Waiting} when Waiting > ?MOST_WAITING ->
-            {N, <<"calls came faster than they can be told">>};
+            {N, <<"calls came faster than they can be sent">>};
         _ ->
             receive
                 Message when element(1, Message) =:= trace_ts ->
@@ -93,8 +93,8 @@ line({trace_ts, Pid, return_from, {M, F, _} = MFA, Value, At}) ->
 line(Message) -> {said(element(2, Message), erlang:timestamp(),
                        sderl_actions_show:line(element(3, Message), 100)), 0}.
 
-%% Arguments and results of such a function are as secret as the value of such a key: a cookie that
-%% is being set is not yet known as one when the call is traced.
+%% Arguments and results of functions with such a name, and of `auth`, are secret: a cookie that is
+%% being set is not yet known when the call is traced.
 is_secret(M, F) -> M =:= auth orelse sderl_actions_secret:is_secret(F).
 
 call(M, F) -> io_lib:format("~ts:~ts", [M, F]).

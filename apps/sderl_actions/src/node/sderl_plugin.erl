@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plugin).
 -moduledoc """
-The behaviour of a plugin: numbers of an application that the monitoring does not know of itself.
+The behaviour of a plugin, which reads numbers of an application that the monitoring does not know.
 
 A plugin is started on the watched nodes on which its application runs in one of its versions, and
-gives whole numbers once a second. They become metrics of the nodes, as the application's own
-([Metrics](metrics.md)): in charts, alarms and exports. The module may call what its application and
-plain OTP have, and nothing else, because it is loaded into nodes.
+returns whole numbers once a second. They become metrics of the nodes, like the application's own
+([Metrics](metrics.md)): in charts, alarms and exports. The module may call only its application and
+plain OTP, because it alone is loaded into nodes.
 
 ```erlang
 -module(shop_plugin).
@@ -27,8 +27,8 @@ read(State) -> {[ets:info(baskets, size)], State}.
 -export_type([about/0, measured/0]).
 
 -doc """
-`versions`: how the version of the application begins; `~""` is any. `numbers` are in the order in
-which `read` gives them.
+`versions`: beginnings of the application's versions; `~""` matches all. `numbers` are in the order
+in which `read` returns them.
 """.
 -type about() :: #{application := atom(), versions := [binary(), ...],
                    numbers := [measured(), ...]}.
@@ -37,16 +37,16 @@ which `read` gives them.
 -type measured() :: #{name := binary(), kind := counter | gauge, unit := binary(),
                       total := sum | mean | max, about := binary(), for => [atom()]}.
 
--doc "What it is of, and what it gives.".
+-doc "The application of the plugin, and its numbers.".
 -callback about() -> about().
 
--doc "Begins on a node. An error is a sentence.".
+-doc "Starts the plugin on a node. An error is a sentence.".
 -callback start() -> {ok, State :: term()} | {error, unicode:chardata()}.
 
--doc "The numbers of now.".
+-doc "Reads the numbers.".
 -callback read(State :: term()) -> {[integer()], State :: term()}.
 
--doc "Whether it is for this node: its application runs, in one of its versions.".
+-doc "Whether the plugin is for this node: its application runs, in one of its versions.".
 -spec start_info(module()) -> {ok, Version :: binary()} | {error, binary()}.
 start_info(Module) ->
     #{application := App, versions := Versions} = Module:about(),

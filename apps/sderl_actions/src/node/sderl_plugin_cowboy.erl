@@ -28,7 +28,7 @@ number(Name, Kind, Unit, Total, About) ->
 -spec start() -> {ok, #{}}.
 start() -> {ok, #{}}.
 
-%% A listener's counter ends with it: the sum goes on without a step down.
+%% A listener's counter ends with the listener: only growth is added, so that the sum never falls.
 -doc false.
 -spec read(#{term() => non_neg_integer()}) -> {[integer()], #{term() => non_neg_integer()}}.
 read(Before) ->

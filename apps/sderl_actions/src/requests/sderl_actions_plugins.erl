@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_plugins).
 -moduledoc """
-Has the configured plugins (`m:sderl_plugin`) run on the watched nodes: while this monitoring node
-leads it renews its wish on all nodes that are up, every five seconds, and loads what they lack.
-Their numbers are added to the metrics that the monitoring counts.
+Keeps the configured plugins (`m:sderl_plugin`) running on the watched nodes: while the master on
+this monitoring node leads, it renews its wish on all nodes that are up, every five seconds, and
+loads what they lack. The plugins' numbers are added to the configured metrics.
 """.
 
 -behaviour(gen_server).
@@ -23,7 +23,7 @@ Their numbers are added to the metrics that the monitoring counts.
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
--doc "Whether a module is a plugin. Errors are sentences.".
+-doc "Checks that a module is a plugin. Errors are sentences.".
 -spec check(term()) -> ok | {error, binary()}.
 check(Module) when is_atom(Module) ->
     try Module:about() of

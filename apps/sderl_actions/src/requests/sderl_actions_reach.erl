@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_reach).
 -moduledoc """
-Calls the code for actions on a node, which is loaded there where it lacks and may be.
+Calls the code for actions on a node; loads it there if it is missing and loading is allowed.
 """.
 
 -export([call/3, load/2]).
 
 -define(CALL_MS, 5000).
-%% All of the code, which a busy node has to make ready.
+%% For loading all of the code into a busy node.
 -define(LOAD_MS, 20_000).
 
--doc "Calls a function of ours there. Errors are sentences. It may take some seconds.".
+-doc "Calls a function of that code. Errors are sentences. It may take some seconds.".
 -spec call(node(), {module(), atom(), [term()]}, Inject :: boolean()) ->
     {ok, term()} | {error, binary()}.
 call(Node, Call, Inject) ->
@@ -24,7 +24,7 @@ call(Node, Call, Inject) ->
         {error, _, Why} -> {error, Why}
     end.
 
-%% The code may go between two calls, because nobody used it for two minutes.
+%% The code may be deleted between two calls, because it was not used for two minutes.
 asked(Node, Call, Inject) ->
     case ask(Node, Call) of
         lacking when Inject ->
@@ -36,8 +36,8 @@ asked(Node, Call, Inject) ->
     end.
 
 -doc """
-Loads a module of this node into one that lacks it, or into which another version of it was loaded.
-What is installed there is used as it is.
+Loads a module of this node into a node that lacks it, or into which another version of it was
+loaded. An installed module is used as it is.
 """.
 -spec load(node(), module()) -> ok | {error, binary()}.
 load(Node, Module) ->
@@ -73,7 +73,7 @@ is_lacking(Node, Module) ->
 lacking() ->
     ~"no code for actions there: sderl_actions in its code path, or inject => true, gives it some".
 
-%% Modules of another version are replaced where they were loaded, used where they are installed.
+%% Modules of another version are replaced if they were loaded, and used if they are installed.
 ready(Node, Inject) ->
     case ask(Node, {sderl_actions_code, version, []}) of
         {ok, Version} ->
@@ -102,9 +102,9 @@ inject(Node) ->
         Failed -> Failed
     end.
 
-%% All modules at once or none, and nothing is purged for it: the second load makes the first one's
-%% code old, in which its actions go on. A third may not load then, and finds that this version is
-%% there. Where it is not, what runs in the version before the last one ends with that.
+%% Loads all modules or none, first without a purge: the code before becomes old, and its actions go
+%% on in it. If there is old code already, loading fails (`not_purged`). Then either the wanted
+%% version is there, or the old code is purged, which ends the processes that still run it.
 put_code(Node, Code, IsThere) ->
     maybe
         not_purged ?= load_all(Node, Code),
@@ -142,7 +142,7 @@ ask(Node, {M, F, A}, Ms) ->
     catch
         error:{exception, undef, [{M, F, _, _} | _]} -> lacking;
         error:{exception, undef, [{Other, _, _, _} | _]} = Why ->
-            %% Of ours some are there, and not all: they are being deleted.
+            %% Some of our modules are missing: they are being deleted.
             case lists:member(Other, sderl_actions_code:modules()) of
                 true -> lacking;
                 false -> failed(error, Why)

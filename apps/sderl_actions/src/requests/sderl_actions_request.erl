@@ -1,26 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_request).
 -moduledoc """
-One request: an action on some nodes, what each of them has said, and what came of it. Pure.
+One request: an action on some nodes, the answers of each, and its state. Pure.
 """.
 
--export([new/2, told/5, ended/3, state/1, is_running/1, summary/1, shown/1, listed/1, names/1]).
+-export([new/2, told/5, ended/3, is_running/1, summary/1, shown/1, listed/1]).
 -export([bytes/1, needed/2, let_go/1]).
--export_type([request/0, state/0, asked/0, told/0]).
+-export_type([request/0, asked/0, told/0]).
 
 -type state() :: running | done | stopped | unattended.
 
--doc "Who asks for what, where. `on` is as it was asked for.".
+-doc "What a request asks for, and who asks. `on` is as it was given.".
 -type asked() :: #{
     id := binary(),
     action := sderl_actions_catalogue:action(),
     args := #{binary() => term()},
-    on := map(),
-    who := map(),
+    on := #{binary() => binary() | [binary()]},
+    who := sderl_actions:who(),
     nodes := [sderl_mon_types:id()]
 }.
 
--doc "What a node tells: that it begins, something in between, and its answer, encoded.".
+-doc "A message about a node: it begins, shows something meanwhile, or answers; encoded as JSON.".
 -type told() :: begun | {said | ok, binary()} | {error, binary()}.
 
 -record(node, {
@@ -29,10 +29,10 @@ One request: an action on some nodes, what each of them has said, and what came 
     ms = null :: null | non_neg_integer(),
     result = ~"null" :: binary(),
     error = null :: null | binary(),
-    %% The latest first; of more the first are kept, and the rest counted.
+    %% The latest first; beyond the bound they are only counted.
     said = [] :: [binary()],
     said_count = 0 :: non_neg_integer(),
-    %% Whether something that it told was not kept, or was let go.
+    %% Whether something was not kept, or dropped later.
     cut = false :: boolean()
 }).
 
@@ -41,7 +41,7 @@ One request: an action on some nodes, what each of them has said, and what came 
     at :: integer(),
     ms = null :: null | non_neg_integer(),
     state = running :: state(),
-    %% Of all that nodes have told and that is kept.
+    %% The size of all kept answers.
     bytes = 0 :: non_neg_integer(),
     nodes :: #{sderl_mon_types:id() => #node{}}
 }).
@@ -51,14 +51,14 @@ One request: an action on some nodes, what each of them has said, and what came 
 -define(MOST_BYTES, 16_000_000).
 -define(CUT, ~"left out: of the answers of a request 16 MB are kept, and of all requests 64 MB").
 
--doc "A request that has just begun, at a wall clock.".
+-doc "A request that has just begun, at a wall-clock time.".
 -spec new(asked(), integer()) -> request().
 new(#{nodes := Ids} = Asked, At) ->
     #request{asked = Asked, at = At, nodes = #{Id => #node{} || Id <- Ids}}.
 
 -doc """
-What a node has told, at milliseconds since the request began. `Room`: so many bytes more may be
-kept. What does not fit is left out, and the answer says so.
+Handles a message about a node, `Ms` milliseconds after the request began. At most `Room` bytes may
+be added; an answer that does not fit is left out, and says so.
 """.
 -spec told(sderl_mon_types:id(), told(), Ms :: non_neg_integer(), Room :: integer(), request()) ->
     request().
@@ -72,7 +72,7 @@ told(Id, Told, Ms, Room, #request{nodes = Nodes, bytes = Bytes, state = running}
     Request#request{nodes = Nodes#{Id := Node}, bytes = Bytes + More};
 told(_, _, _, _, Request) -> Request.
 
--doc "The bytes for which there must be room among all requests, or what a node tells is left out.".
+-doc "The bytes for which there must be room among all requests to keep a message.".
 -spec needed(told(), request()) -> non_neg_integer().
 needed(Told, #request{bytes = Bytes}) ->
     case size_of(Told) of
@@ -104,18 +104,18 @@ no_answer(Node) -> Node.
 
 cut_json() -> <<"{\"cut\":\"", ?CUT/binary, "\"}">>.
 
--doc "The bytes that are kept of what its nodes have told.".
+-doc "The size of its kept answers.".
 -spec bytes(request()) -> non_neg_integer().
 bytes(#request{bytes = Bytes}) -> Bytes.
 
--doc "It without what its nodes have told; it says that this was let go.".
+-doc "Drops the answers of a request; it says so.".
 -spec let_go(request()) -> request().
 let_go(#request{nodes = Nodes} = Request) ->
     Request#request{bytes = 0, nodes = maps:map(fun(_, Node) ->
         no_answer(Node#node{said = [], cut = true})
     end, Nodes)}.
 
--doc "It is over; nodes that have not answered are not waited for.".
+-doc "The request ends; nodes that have not answered are stopped.".
 -spec ended(done | stopped | unattended, Ms :: non_neg_integer(), request()) -> request().
 ended(State, Ms, #request{nodes = Nodes} = Request) ->
     Request#request{state = State, ms = Ms, nodes = maps:map(fun(_, Node) -> cut(Node) end, Nodes)}.
@@ -124,15 +124,11 @@ cut(#node{state = State} = Node) when State =:= waiting; State =:= running ->
     Node#node{state = stopped, error = ~"it was stopped before it had answered"};
 cut(Node) -> Node.
 
--doc "How it stands.".
--spec state(request()) -> state().
-state(#request{state = State}) -> State.
-
 -doc "Whether nodes may still answer.".
 -spec is_running(request()) -> boolean().
 is_running(#request{state = State}) -> State =:= running.
 
--doc "What the audit log says of it: the result, a sentence, and how long it took.".
+-doc "The part of its audit entry: the result, a sentence, and how long it took.".
 -spec summary(request()) -> #{result := sderl_actions_audit_record:result(), detail := binary(),
                               ms => non_neg_integer()}.
 summary(#request{state = State, ms = Ms, nodes = Nodes}) ->
@@ -150,11 +146,7 @@ summary(#request{state = State, ms = Ms, nodes = Nodes}) ->
           Ok, map_size(Nodes), [" (nobody attended it)" || State =:= unattended],
           [["; ", Id, ": ", Why] || {Id, Why} <- lists:sublist(Failed, 3)]])}.
 
--doc "The nodes.".
--spec names(request()) -> [sderl_mon_types:id()].
-names(#request{nodes = Nodes}) -> lists:sort(maps:keys(Nodes)).
-
--doc "It as programs see it, encoded: with all that nodes have said.".
+-doc "The request with all answers, as JSON.".
 -spec shown(request()) -> iodata().
 shown(#request{nodes = Nodes} = Request) ->
     [$\{, head(Request), ~",\"nodes\":{",
@@ -168,7 +160,7 @@ shown_node(#node{state = State, ms = Ms, result = Result, error = Error, said = 
      ~",\"result\":", Result, ~",\"said_total\":", integer_to_binary(Count),
      ~",\"said\":[", lists:join($,, lists:reverse(Said)), ~"]}"].
 
--doc "It in a list of requests, encoded: how many nodes are in which state.".
+-doc "The request in a list, as JSON: with the number of nodes in each state.".
 -spec listed(request()) -> iodata().
 listed(#request{nodes = Nodes} = Request) ->
     States = maps:groups_from_list(fun(#node{state = State}) -> State end, maps:values(Nodes)),

@@ -3,9 +3,9 @@
 -moduledoc """
 The requests of this monitoring node: those that run, and those that ended in the last ten minutes.
 
-A request ends when all nodes have answered, when somebody stops it, and when nobody has looked at
-it for a minute: what somebody started and left does not go on. Each is in the audit log
-(`m:sderl_actions_audit`): what changes anything before it begins, and all when they have ended.
+A request ends when all nodes have answered, when somebody stops it, and when nobody has read it for
+a minute, so that no abandoned request goes on. Each is in the audit log (`m:sderl_actions_audit`)
+when it has ended, and before it begins if it changes anything.
 """.
 
 -behaviour(gen_server).
@@ -22,7 +22,7 @@ it for a minute: what somebody started and left does not go on. Each is in the a
 -define(MOST_RUNNING, 32).
 -define(MOST_KEPT, 100).
 -define(KEPT_MS, 600_000).
-%% Of all that nodes have told.
+%% The most bytes of answers that are kept.
 -define(MOST_BYTES, 64_000_000).
 -define(LOOK_MS, 500).
 
@@ -30,7 +30,7 @@ it for a minute: what somebody started and left does not go on. Each is in the a
     request :: sderl_actions_request:request(),
     asked :: sderl_actions_request:asked(),
     began :: integer(),
-    %% When somebody looked at it, and when it ended.
+    %% When somebody read it last, and when it ended.
     attended :: integer(),
     over = none :: none | integer(),
     task :: pid(),
@@ -53,17 +53,17 @@ start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options,
     ok | {error, too_many | no_audit}.
 start(Asked, Task) -> gen_server:call(?MODULE, {start, Asked, Task}, 10_000).
 
--doc "A request, encoded; whoever asks attends it. It needs the role that its action needs.".
+-doc "A request as JSON; reading it is attending it. It needs the role of its action.".
 -spec get(binary(), sderl_actions_catalogue:role()) ->
     {ok, iodata()} | {error, not_found | {needs, sderl_actions_catalogue:role()}}.
 get(Id, Role) -> gen_server:call(?MODULE, {get, Id, Role}).
 
--doc "The requests that a role may read, encoded, the latest first.".
+-doc "The requests that a role may read, as JSON, the latest first.".
 -spec list(sderl_actions_catalogue:role()) -> [iodata()].
 list(Role) -> gen_server:call(?MODULE, {list, Role}).
 
 -doc "Stops a request, also on the nodes.".
--spec stop(binary(), Who :: map()) -> ok | {error, not_found | not_running}.
+-spec stop(binary(), sderl_actions:who()) -> ok | {error, not_found | not_running}.
 stop(Id, Who) -> gen_server:call(?MODULE, {stop, Id, Who}, 10_000).
 
 -doc false.
@@ -80,7 +80,7 @@ handle_call({start, Asked, Task}, From, #s{runs = Runs, starting = Starting} = S
         _ when Running + map_size(Starting) >= ?MOST_RUNNING -> {reply, {error, too_many}, S};
         #{action := #{kind := look}} -> {reply, ok, begun(Asked, Task, S)};
         _ ->
-            %% The audit log may wait for its disk, and nobody else waits with it.
+            %% In another process, because the audit log may wait for its disk.
             {_, Monitor} = spawn_monitor(?MODULE, note, [entry(Asked, #{result => begun})]),
             {noreply, S#s{starting = Starting#{Monitor => {From, Asked, Task}}}}
     end;
@@ -166,7 +166,7 @@ begun(#{id := Id} = Asked, Task, #s{runs = Runs} = S) ->
                asked = Asked, began = Now, attended = Now, task = Pid, monitor = Monitor},
     S#s{runs = Runs#{Id => Run}}.
 
-%% The task ends, and with it what runs on the nodes.
+%% Ends the task, and with it what runs on the nodes.
 ended(State, #run{request = Request, began = Began, task = Task, asked = Asked} = Run) ->
     true = exit(Task, kill),
     Over = sderl_actions_request:ended(State, now_ms() - Began, Request),
@@ -177,7 +177,7 @@ entry(#{id := Id, action := #{name := Name}, args := Args, nodes := Nodes, who :
     maps:merge(#{who => Who, what => <<"action.", Name/binary>>, request => Id, args => Args,
                  where => Nodes}, More).
 
-%% The oldest answers of requests that are over go first.
+%% Drops the answers of the requests that ended first, until there is room.
 with_room(Size, Runs) ->
     case bytes(Runs) + Size > ?MOST_BYTES
          andalso lists:sort([{At, Id} || Id := #run{over = At, request = Request} <- Runs,

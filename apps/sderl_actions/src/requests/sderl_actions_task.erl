@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_actions_task).
 -moduledoc """
-Runs an action on the nodes of one request, on sixteen at a time, and tells the server
-(`m:sderl_actions_requests`) what each node said. It ends with the server, and with it all that runs
-on the nodes.
+Runs an action on the nodes of one request, on sixteen at a time, and sends the answers of each node
+to the server (`m:sderl_actions_requests`). It ends with the server, and the action on the nodes
+with it.
 """.
 
 -export([start/3]).
@@ -21,14 +21,14 @@ on the nodes.
 }.
 
 -define(AT_ONCE, 16).
-%% After its own time-out a node has so long to say so.
+%% How long a node may take, after the action's time limit, to report that.
 -define(GRACE_MS, 5000).
-%% In bytes, of a sentence.
+%% The longest sentence, in bytes.
 -define(MOST_ERROR, 2000).
 
 -doc """
-The server gets `{node, Request, Id, begun | {said, Json} | {ok, Json} | {error, Sentence}}`, where
-`Json` is encoded, and the end of the process when all nodes have answered.
+The server gets `{node, Request, Id, sderl_actions_request:told()}` for each answer, and the
+`'DOWN'` message of this process when all nodes have answered.
 """.
 -spec start(pid(), binary(), task()) -> {pid(), reference()}.
 start(Server, Request, Task) ->
@@ -54,7 +54,7 @@ run(Waiting, Running, Tell, Task) ->
             ok = Tell(map_get(Pid, Running), {error, sderl_mon_text:text("it failed: ~0tP",
                                                                          [Why, 12])}),
             run(Waiting, maps:remove(Pid, Running), Tell, Task);
-        %% Of the server, or of who stops the request.
+        %% From the server, which stops the request.
         {'EXIT', _, _} -> exit(shutdown);
         {'DOWN', _, process, _, _} -> exit(shutdown)
     end.
@@ -79,7 +79,7 @@ follow(Guard, Monitor, Tell, Until) ->
         {sderl_actions, Guard, {done, {error, Why}}} when is_binary(Why) ->
             {error, sderl_mon_text:cut(Why, ?MOST_ERROR)};
         {sderl_actions, Guard, {done, Why}} ->
-            {error, sderl_mon_text:text("it answers what nobody understands: ~0tP", [Why, 12])};
+            {error, sderl_mon_text:text("its answer is malformed: ~0tP", [Why, 12])};
         {'DOWN', Monitor, process, _, noconnection} ->
             {error, ~"the node went down meanwhile; whether it was done is not known"};
         {'DOWN', Monitor, process, _, Why} ->
@@ -95,5 +95,5 @@ encoded(Term) ->
         Json when byte_size(Json) =< ?MOST_BYTES -> {ok, Json};
         _ -> {error, ~"the answer is larger than 1 MB"}
     catch
-        error:_ -> {error, ~"it answers what nobody understands"}
+        error:_ -> {error, ~"its answer is malformed"}
     end.

@@ -113,7 +113,7 @@ read(Node, Options) ->
     else
         {error, noconnection} -> {error, link, <<"the connection was lost">>};
         {error, timeout} -> {error, node, <<"connected, and does not answer">>};
-        {error, not_a_sample} -> {error, node, <<"answers what nobody understands">>};
+        {error, not_a_sample} -> {error, node, <<"its answer is malformed">>};
         {error, Why} -> {error, node, text("cannot be read: ~0tP", [Why, 12])};
         {error, _, _} = Error -> Error
     end.
