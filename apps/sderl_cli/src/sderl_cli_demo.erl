@@ -13,6 +13,8 @@ With `--once`, with `--json -`, and where there is neither they are stopped.
 
 -export([summary/0, completion/0, run/1]).
 
+-import(sderl_command, [option/4, flag/2]).
+
 %% Between two looks whether a node is down.
 -define(LOOK_MS, 1_000).
 
@@ -48,78 +50,29 @@ arguments() ->
             names.
             """,
         arguments => [
-            option(nodes, "N", #{type => integer, default => 24}, "nodes, 4 or more (24)"),
-            option(
-                'group-size',
-                "G",
-                #{name => group_size, type => integer, default => 6},
-                "nodes of a group, its neighbour's gateway left out (6)"
-            ),
-            option(
-                seconds,
-                "S",
-                #{type => {integer, [{min, 1}, {max, 600}]}, default => 3},
-                "length of each of the four phases of each side (3)"
-            ),
-            option(
-                consistency,
-                "C",
-                #{type => {atom, [available, majority]}, default => available},
-                "consistency of the s_groups: available or majority (available)"
-            ),
-            option(
-                seed,
-                "X",
-                #{type => integer},
-                "seed of the choice of calls and kills, as another run printed it"
-            ),
-            option(
-                port,
-                "P",
-                #{type => {integer, [{min, 0}, {max, 65_535}]}},
-                lists:concat(["port of the dashboard, 0 for any free one (",
-                              sderl_web_start:default_port(), "); with it the nodes stay up also "
-                              "without a terminal"])
-            ),
-            #{
-                name => write,
-                long => "-write",
-                type => boolean,
-                default => false,
-                help => {"[--write]", ["browsers may switch tracing and recording on and off; the "
-                                       "nodes stay up"]}
-            },
-            option(
-                record,
-                "DIR",
-                #{type => string},
-                "record into a file of this folder, for mon --replay; browsers may open the "
-                "recordings "
-                "there; the nodes stay up"
-            ),
-            #{
-                name => once,
-                long => "-once",
-                type => boolean,
-                default => false,
-                help => {"[--once]", ["stop the nodes at the end, as without a terminal"]}
-            },
-            option(
-                json,
-                "FILE|-",
-                #{type => string},
-                "the numbers as a line of JSON into a file, or to stdout (-, and --once)"
-            )
+            (option(nodes, "N", integer, "nodes, 4 or more (24)"))#{default => 24},
+            (option(group_size, "G", integer,
+                    "nodes of a group, its neighbour's gateway left out (6)"))#{default => 6},
+            (option(seconds, "S", {integer, [{min, 1}, {max, 600}]},
+                    "length of each of the four phases of each side (3)"))#{default => 3},
+            (option(consistency, "C", {atom, [available, majority]},
+                    "consistency of the s_groups: available or majority (available)"))
+                #{default => available},
+            option(seed, "X", integer,
+                   "seed of the choice of calls and kills, as another run printed it"),
+            option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
+                   lists:concat(["port of the dashboard, 0 for any free one (",
+                                 sderl_web_start:default_port(), "); with it the nodes stay up "
+                                 "also without a terminal"])),
+            flag(write, "browsers may switch tracing and recording on and off; the nodes stay up"),
+            option(record, "DIR", string,
+                   "record into a file of this folder, for mon --replay; browsers may open the "
+                   "recordings there; the nodes stay up"),
+            flag(once, "stop the nodes at the end, as without a terminal"),
+            option(json, "FILE|-", string,
+                   "the numbers as a line of JSON into a file, or to stdout (-, and --once)")
         ]
     }.
-
-option(Name, Shape, More, Help) ->
-    Usage = lists:append(["[--", atom_to_list(Name), " ", Shape, "]"]),
-    maps:merge(
-        #{name => Name, long => [$- | atom_to_list(Name)], required => false,
-          help => {Usage, [Help]}},
-        More
-    ).
 
 %% Everything that can be refused is, before a node starts.
 checked(#{nodes := Nodes, group_size := Size, consistency := Consistency} = Options) ->

@@ -12,6 +12,8 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 
 -export([summary/0, completion/0, run/1]).
 
+-import(sderl_command, [option/4]).
+
 %% The number of members that the guide recommends.
 -define(USUAL_GROUP, 30).
 
@@ -73,11 +75,6 @@ arguments() ->
                    "the prediction as a line of JSON into a file, or to stdout (-)")
         ]
     }.
-
-option(Name, Shape, Type, Help) ->
-    Flag = lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)),
-    Usage = lists:append(["[--", Flag, " ", Shape, "]"]),
-    #{name => Name, long => [$- | Flag], type => Type, required => false, help => {Usage, [Help]}}.
 
 planned(Options0) ->
     Started = sderl_bench_output:now(),

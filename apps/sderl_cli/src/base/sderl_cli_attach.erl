@@ -10,14 +10,22 @@ program with `-nocookie`, so that it neither needs nor writes a file of its own.
 epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
--export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, become/3, discover/1]).
+-export([cookie_argument/0, cookie_file/1, cookie/1, node_name/1, attach/3, become/3, discover/1]).
 -export([running/1]).
+
+-import(sderl_command, [option/4]).
 
 %% So many of the nodes that run here are named.
 -define(NAMED, 3).
 %% More than anybody runs; a cluster that has more is none that one program should kill.
 -define(MOST_NODES, 5000).
 -define(ASK_MS, 5000).
+
+-doc "The option `--cookie-file`.".
+-spec cookie_argument() -> argparse:argument().
+cookie_argument() ->
+    option(cookie_file, "FILE", string,
+           "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)").
 
 -doc "The file with the cookie: that of the option `--cookie-file`, or the user's own.".
 -spec cookie_file(#{cookie_file => file:filename(), atom() => term()}) -> file:filename().
@@ -86,11 +94,7 @@ node_name(Text) ->
                            [Text])}
     end.
 
--doc "Connects this program to a node.".
--spec attach(node(), Cookie :: atom()) -> ok | {error, sderl_command:text()}.
-attach(Node, Cookie) -> attach(Node, Cookie, "sderl-chaos").
-
--doc "The same; `Prefix` is what this node's name begins with.".
+-doc "Connects this program to a node; `Prefix` is what its own name as a node begins with.".
 -spec attach(node(), Cookie :: atom(), Prefix :: string()) -> ok | {error, sderl_command:text()}.
 attach(Node, Cookie, Prefix) ->
     maybe

@@ -7,7 +7,7 @@ The token is in an environment variable or a file rather than on the command lin
 processes shows; it is never printed.
 """.
 
--export([options/0, place/1, get/2, post/3, delete/2]).
+-export([options/0, place/1, get/2, post/3, delete/2, shown/3, json/1]).
 -export_type([place/0]).
 
 -import(sderl_command, [option/4]).
@@ -90,6 +90,17 @@ post(#{url := Url} = Place, Path, Object) ->
 -spec delete(place(), iodata()) -> {ok, term()} | {error, unicode:chardata()}.
 delete(#{url := Url} = Place, Path) ->
     ask(delete, {address(Url, Path), headers(Place)}, Place).
+
+-doc "An answer for the terminal: as JSON with the option `json`, else as `Show` makes it.".
+-spec shown({ok, term()} | {error, unicode:chardata()}, #{atom() => term()},
+            fun((term()) -> unicode:chardata())) -> sderl_command:result().
+shown({ok, Answer}, #{json := true}, _) -> json(Answer);
+shown({ok, Answer}, _, Show) -> {help, Show(Answer)};
+shown({error, _} = Error, _, _) -> Error.
+
+-doc "A term as a line of JSON.".
+-spec json(term()) -> {help, unicode:chardata()}.
+json(Term) -> {help, [json:encode(Term), $\n]}.
 
 address(Url, Path) -> unicode:characters_to_list([Url, "/api/v1", Path]).
 

@@ -9,7 +9,7 @@ The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and run
 program ends.
 """.
 
--export([arguments/0, check/1, start/1, until_stopped/0]).
+-export([arguments/0, page_arguments/1, check/1, start/1, until_stopped/0]).
 -export_type([options/0]).
 
 -import(sderl_command, [option/4, flag/2]).
@@ -27,15 +27,27 @@ none.
 arguments() ->
     [
         option(seed, "NODE@HOST", string, "any node of the cluster"),
-        option(
-            cookie_file, "FILE", string,
-            "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)"
-        ),
+        sderl_cli_attach:cookie_argument(),
         flag(inject,
              "load the probe (some modules) into nodes that run without this library, to see more"),
         option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]},
                "how often a node tells its numbers (1000)"),
         flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
+    ].
+
+-doc "The options of a command that serves pages; `Pages` is what its help calls them.".
+-spec page_arguments(Pages :: string()) -> [argparse:argument()].
+page_arguments(Pages) ->
+    [
+        option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
+               lists:concat(["port of the ", Pages, ", 0 for any free one (",
+                             sderl_web_start:default_port(), ")"])),
+        option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
+        option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
+        option(tokens, "FILE", string,
+               "tokens with roles that \"bin/sderl tokens\" made ($SDERL_TOKENS)"),
+        option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
+        option(tls_key, "FILE", string, "key of the certificate (PEM)")
     ].
 
 -doc "The options as given, checked; nothing is attached to.".

@@ -71,10 +71,7 @@ arguments() ->
         arguments => [
             #{name => node, long => "-node", type => string, required => false,
               help => {"--node NODE@HOST", ["any node of the cluster"]}},
-            option(
-                cookie_file, "FILE", string, "the file with the cookie (that of the node where it "
-                                             "runs here, or ~/.erlang.cookie)"
-            ),
+            sderl_cli_attach:cookie_argument(),
             #{
                 name => target, long => "-target", type => string, action => append,
                 required => false,
@@ -206,7 +203,7 @@ scope(Other) -> {error, ["--scope \"", Other, "\": it is cluster or node"]}.
 attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
     maybe
         {ok, Cookie} ?= sderl_cli_attach:cookie(CookieFile),
-        ok ?= sderl_cli_attach:attach(Node, Cookie),
+        ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-chaos"),
         {Found, _} = Discovered = sderl_cli_attach:discover(Node),
         {ok, Nodes} ?= nodes_of(Only, Discovered),
         {ok, Limited} ?= spared(Options, Found, Nodes),

@@ -10,6 +10,7 @@ over its HTTP interface.
 -export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
+-import(sderl_cli_http, [shown/3, json/1]).
 
 -define(EVERY_MS, 300).
 
@@ -171,7 +172,7 @@ tell(Told, Nodes, _) ->
     ok.
 
 outcome(Request, #{json := true}) ->
-    {help, Text} = print(Request),
+    {help, Text} = json(Request),
     failed(Request, Text);
 outcome(Request, _) -> failed(Request, sderl_cli_actions_show:results(Request)).
 
@@ -183,9 +184,3 @@ failed(#{~"nodes" := Nodes}, Text) ->
             io:put_chars(sderl_visible:text(Text)),
             {error, io_lib:format("~b of ~b nodes did not do it", [length(Bad), map_size(Nodes)])}
     end.
-
-print(Term) -> {help, [json:encode(Term), $\n]}.
-
-shown({ok, Answer}, #{json := true}, _) -> print(Answer);
-shown({ok, Answer}, _, Show) -> {help, Show(Answer)};
-shown({error, _} = Error, _, _) -> Error.

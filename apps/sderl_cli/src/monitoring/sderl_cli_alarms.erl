@@ -10,6 +10,7 @@ check of a file of rules, for which nothing has to run.
 -export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
+-import(sderl_cli_http, [shown/3, json/1]).
 
 %% 31 days.
 -define(MOST_S, 2_678_400).
@@ -134,17 +135,15 @@ check(#{file := File, json := Json}) ->
             Own = length(Rules) - length(sderl_alarms_rule:built_in()),
             {help, io_lib:format("~ts: ~b rules and ~b routes, nothing is wrong~n",
                                  [File, Own, length(Routes)])};
-        {{ok, _}, true} -> print(#{ok => true, problems => []});
+        {{ok, _}, true} -> json(#{ok => true, problems => []});
         {{error, Problems}, false} -> {error, lists:join("\n", Problems)};
         {{error, Problems}, true} ->
-            {help, Text} = print(#{ok => false, problems => Problems}),
+            {help, Text} = json(#{ok => false, problems => Problems}),
             io:put_chars(Text),
             {error, [File, " has errors"]}
     end;
 check(_) ->
     {usage, "rules check needs the FILE that is checked"}.
-
-print(Term) -> {help, [json:encode(Term), $\n]}.
 
 ask(list, Options, Place) ->
     shown(sderl_cli_http:get(Place, ["/alarms?", query(Options)]), Options, fun(Answer) ->
@@ -200,10 +199,6 @@ query(Options) ->
 
 quoted(Id) -> uri_string:quote(unicode:characters_to_binary(Id)).
 
-shown({ok, Answer}, #{json := true}, _) -> print(Answer);
-shown({ok, Answer}, _, Show) -> {help, Show(Answer)};
-shown({error, _} = Error, _, _) -> Error.
-
-done({ok, _}, #{json := true}) -> print(#{ok => true});
+done({ok, _}, #{json := true}) -> json(#{ok => true});
 done({ok, _}, _) -> ok;
 done({error, _} = Error, _) -> Error.

@@ -57,11 +57,7 @@ command() ->
             """,
         arguments => [
             option(seed, "NODE@HOST", string, "any node of the cluster, or a monitoring node"),
-            option(
-                cookie_file, "FILE", string,
-                "the file with the cookie (that of the node where it runs here, or "
-                "~/.erlang.cookie)"
-            ),
+            sderl_cli_attach:cookie_argument(),
             flag(follow, "go on with new events, until Ctrl-C"),
             option(text, "TEXT", string, "a part of the text, in capitals or not"),
             option(node, "NODE@HOST", string, "events of this node"),

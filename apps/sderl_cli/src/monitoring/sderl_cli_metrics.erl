@@ -104,18 +104,15 @@ do(page, #{name := Name} = Options) ->
         {ok, Window} ?= window(Page),
         Answers = [{Chart, chart(Chart, Window, Place)} || Chart <- Charts],
         case Options of
-            #{json := true} -> {help, [json:encode(as_json(Page, Answers)), $\n]};
+            #{json := true} -> sderl_cli_http:json(as_json(Page, Answers));
             #{} -> {help, sderl_cli_metrics_show:page(Page, Answers)}
         end
     end;
 do(Do, Options) ->
     maybe
         {ok, Place} ?= sderl_cli_http:place(Options),
-        {ok, Answer} ?= sderl_cli_http:get(Place, path(Do, Options)),
-        case Options of
-            #{json := true} -> {help, [json:encode(Answer), $\n]};
-            #{} -> {help, show(Do, Answer)}
-        end
+        sderl_cli_http:shown(sderl_cli_http:get(Place, path(Do, Options)), Options,
+                             fun(Answer) -> show(Do, Answer) end)
     end.
 
 %% One of a metric or a place that is gone spoils no page.

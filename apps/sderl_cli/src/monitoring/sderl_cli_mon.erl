@@ -62,16 +62,8 @@ arguments() ->
             option(nodes, "N", {integer, [{min, 1}, {max, 2000}]},
                    "nodes of the synthetic cluster (200)"),
             option(groups, "N", {integer, [{min, 1}, {max, 2000}]},
-                   "groups of the synthetic cluster, or as many as there can be (20)"),
-            option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
-                   lists:concat(["port of the dashboard, 0 for any free one (",
-                                 sderl_web_start:default_port(), ")"])),
-            option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
-            option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
-            option(tokens, "FILE", string,
-                   "tokens with roles that \"bin/sderl tokens\" made ($SDERL_TOKENS)"),
-            option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
-            option(tls_key, "FILE", string, "key of the certificate (PEM)"),
+                   "groups of the synthetic cluster, or as many as there can be (20)")
+        ] ++ sderl_cli_watch:page_arguments("dashboard") ++ [
             option(record, "DIR", string,
                    "record into a file of this folder; browsers may open the recordings there"),
             option(archive, "DIR", string,

@@ -54,8 +54,7 @@ command() ->
               bin/sderl top --seed a@host --once | less
             """,
         arguments => sderl_cli_watch:arguments() ++ [
-            #{name => once, long => "-once", type => boolean, default => false,
-              help => {"[--once]", ["print one table and end (so does a pipe)"]}}
+            sderl_command:flag(once, "print one table and end (so does a pipe)")
         ]
     }.
 
