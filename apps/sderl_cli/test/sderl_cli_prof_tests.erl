@@ -90,7 +90,9 @@ report_test_() ->
                 Pid ! go,
                 receive {'DOWN', Ref, process, Pid, normal} -> done end
             end, #{what => [messages, schedulers], dir => Dir}),
-            Text = unicode:characters_to_list(sderl_cli_prof_show:report(Report)),
+            Text = unicode:characters_to_list(
+                sderl_cli_prof_show:report(Report, [run, runnable, gc])
+            ),
             [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
              || Part <- ["Concurrency", "Findings", "Critical path", "Runs longest",
                          "Waits, by place", "Messages", "not shown: garbage collection",

@@ -17,13 +17,16 @@ guide.
 
 -doc """
 Options of `m:sderl_prof_options`, and `dir`: the folder of the recording, which is kept; without it
-one is made for the time of the call.
+one is made for the time of the call; `tried` is called after each trial with its cost and what
+follows from it, and has a trial made also where no limit asks for one.
 """.
 -type options() :: #{dir => file:filename_all(), what => term(), modules => [module()],
                      who => sderl_prof_options:who(), seconds => number(),
                      bytes => pos_integer(), keep => first | last,
                      max_events_s => pos_integer() | infinity, above => refuse | share,
                      share => pos_integer(), senders => boolean(),
+                     tried => fun((sderl_prof_trial:cost(), sderl_prof_options:verdict()) ->
+                                     term()),
                      top => pos_integer(), parts => pos_integer(), path_to => binary()}.
 -type recording() :: #{recorder := pid(), node := node(), dir := file:filename_all()}.
 -type reason() :: {options, sderl_prof_options:reason()} | {recorder, sderl_prof_recorder:reason()}
@@ -42,7 +45,7 @@ function that fails fails here.
     {ok, Result, sderl_prof_report:report()} | {error, reason()}.
 profile(Fun, #{dir := Dir} = Options) ->
     %% Before the function runs there is nothing to try.
-    Own = maps:without([max_events_s, above | ?REPORT_OPTIONS], Options),
+    Own = maps:without([max_events_s, above, tried | ?REPORT_OPTIONS], Options),
     maybe
         {ok, Recording} ?= record(node(), Own),
         {Result, Ended} = run(Fun, Recording),
@@ -102,17 +105,19 @@ record(Node, #{dir := Dir} = Options) ->
         {ok, #{recorder => Recorder, node => Node, dir => Dir}}
     end.
 
-affordable(Node, Plan, #{max_events_s := Most, dir := Dir}) when is_integer(Most) ->
+affordable(Node, Plan, #{dir := Dir} = Options)
+  when is_map_key(tried, Options); is_integer(map_get(max_events_s, Options)) ->
+    Trial = fun(ToTry) -> on_node(Node, sderl_prof_trial, run, [ToTry, Dir]) end,
     maybe
-        {ok, Fitted, _} ?= sderl_prof_options:fitted(Plan, Most, fun(Tried) ->
-            on_node(Node, sderl_prof_trial, run, [Tried, Dir])
-        end),
+        {ok, Fitted, _} ?= sderl_prof_options:fitted(
+            Plan, maps:get(max_events_s, Options, infinity), Trial,
+            maps:get(tried, Options, fun(_, _) -> ok end)),
         {ok, Fitted}
     end;
 affordable(_, Plan, _) -> {ok, Plan}.
 
 planned(Options) ->
-    case sderl_prof_options:plan(maps:without([dir | ?REPORT_OPTIONS], Options)) of
+    case sderl_prof_options:plan(maps:without([dir, tried | ?REPORT_OPTIONS], Options)) of
         {ok, Plan} -> {ok, Plan};
         {error, Why} -> {error, {options, Why}}
     end.

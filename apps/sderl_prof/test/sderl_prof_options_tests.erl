@@ -58,17 +58,20 @@ share_test() ->
     ?assertEqual(too_much, Within(100.1, 100, Refuses)),
     ?assertEqual(ok, Within(100, 100, Shares)),
     ?assertEqual({share, 3}, Within(250.0, 100, Shares)),
+    Self = self(),
+    Tell = fun(#{events_s := Events}, Verdict) -> Self ! {tried, {Events, Verdict}} end,
     {ok, #{who := {share, 3}, system_profile := []} = Third, Cost} =
         sderl_prof_options:fitted(Shares, 100, fun
             (#{who := all}) -> {ok, #{events_s => 250.0}};
             (#{who := {share, 3}}) -> {ok, #{events_s => 90.0}}
-        end),
+        end, Tell),
     ?assertEqual(#{events_s => 90.0}, Cost),
+    ?assertEqual([{250.0, {share, 3}}, {90.0, ok}], [receive {tried, One} -> One end || _ <- "12"]),
     TooMany = fun(_) -> {ok, #{events_s => 250.0}} end,
     ?assertEqual({error, {too_much, #{events_s => 250.0}, 100}},
-                 sderl_prof_options:fitted(Refuses, 100, TooMany)),
+                 sderl_prof_options:fitted(Refuses, 100, TooMany, Tell)),
     Gone = fun(_) -> {error, gone} end,
-    ?assertEqual({error, gone}, sderl_prof_options:fitted(Shares, 100, Gone)),
+    ?assertEqual({error, gone}, sderl_prof_options:fitted(Shares, 100, Gone, Tell)),
     ?assertEqual({share, 6}, Within(101.0, 100, Third)),
     ?assertEqual(too_much, Within(1.0e9, 100, Third)),
     {ok, Of} = sderl_prof_options:plan(#{above => share, who => [kernel_sup]}),

@@ -150,18 +150,7 @@ command(open) ->
               bin/sderl prof open prof-cluster-20261127-071502
               bin/sderl prof open samples.json
             """,
-        arguments => [
-            file(),
-            option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
-                   lists:concat(["port of the pages, 0 for any free one (",
-                                 sderl_web_start:default_port(), ")"])),
-            option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
-            option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
-            option(tokens, "FILE", string,
-                   "tokens with roles that \"bin/sderl tokens\" made ($SDERL_TOKENS)"),
-            option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
-            option(tls_key, "FILE", string, "key of the certificate (PEM)")
-        ]
+        arguments => [file() | sderl_cli_watch:page_arguments("pages")]
     };
 command(sample) -> sderl_cli_prof_sample:command();
 command(vm) -> sderl_cli_prof_vm:command();
@@ -248,12 +237,12 @@ run(record, Parsed) ->
         {ok, [First | _] = Nodes} ?= node_names(Parsed),
         {ok, Options} ?= sderl_cli_prof_words:options(Parsed),
         {ok, _} ?= checked(sderl_prof_options:plan(Options)),
+        Limited = Options#{max_events_s => most_events_s(Parsed)},
         case sderl_cli_prof_cluster:is_several(Parsed) of
             true ->
                 Dir = filename:absname(maps:get(out, Parsed, default_out("cluster"))),
-                Most = maps:get(max_events_s, Parsed, ?MOST_EVENTS_S),
-                sderl_cli_prof_cluster:record(Nodes, Dir, Options#{max_events_s => Most}, Parsed);
-            false -> record(First, Options, Parsed)
+                sderl_cli_prof_cluster:record(Nodes, Dir, Limited, Parsed);
+            false -> record(First, Limited, Parsed)
         end
     else
         Other -> refused(record, Other)
@@ -293,17 +282,26 @@ report_several(Parsed) ->
         Wrong -> refused(report, Wrong)
     end.
 
-record(Node, Options, Parsed) ->
+most_events_s(#{force := true}) -> infinity;
+most_events_s(Parsed) -> maps:get(max_events_s, Parsed, ?MOST_EVENTS_S).
+
+record(Node, #{max_events_s := Most} = Options, Parsed) ->
     maybe
         {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
         ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-prof"),
         Dir = filename:absname(maps:get(out, Parsed, default_out(Node))),
-        {ok, Affordable} ?= affordable(Node, Options#{dir => Dir}, Parsed),
-        {ok, Recording} ?= done(sderl_prof:record(Node, Affordable)),
-        _ = sderl_signals:tell(self()),
-        {ok, Info} ?= done(waited(Recording, maps:get(seconds, Options, 10))),
+        Tried = fun(Cost, Verdict) -> tell_cost(Cost, Verdict, Most) end,
+        {ok, Recording} ?= done(sderl_prof:record(Node, Options#{dir => Dir, tried => Tried})),
+        {ok, Info} ?= done(sderl_cli_prof_cluster:until_stopped(
+            "recording", maps:get(seconds, Options, 10),
+            fun() -> sderl_prof:stop(Recording) end, fun() -> sderl_prof:await(Recording) end)),
         io:put_chars(sderl_visible:text(sderl_cli_prof_show:recorded(Info, Dir)))
     end.
+
+tell_cost(Cost, Verdict, Most) ->
+    ok = io:put_chars([sderl_prof:format_cost(Cost), $\n]),
+    [ok = io:format("that is more than ~b a second; of one process in ~b:~n", [Most, Share])
+     || {share, Share} <- [Verdict]].
 
 run_one(report, #{file := File} = Parsed) ->
     maybe
@@ -356,29 +354,6 @@ run_one(export, #{file := File, format := Format, out := Out}) ->
         case sderl_prof_export:write(Format, Dir, Out) of
             ok -> ok;
             {error, Why} -> {error, sderl_prof_export:format_error(Why)}
-        end
-    end.
-
-%% Tried again with a share of the processes where that is allowed.
-affordable(Node, Options, Parsed) ->
-    maybe
-        {ok, #{events_s := Events} = Cost} ?= done(sderl_prof:estimate(Node, Options)),
-        ok = io:put_chars([sderl_prof:format_cost(Cost), $\n]),
-        {ok, Plan} = sderl_prof_options:plan(maps:remove(dir, Options)),
-        Most = case Parsed of
-            #{force := true} -> infinity;
-            _ -> maps:get(max_events_s, Parsed, ?MOST_EVENTS_S)
-        end,
-        case sderl_prof_options:within(Events, Most, Plan) of
-            ok -> {ok, Options};
-            {share, Share} ->
-                ok = io:format("that is more than ~b a second; of one process in ~b:~n",
-                               [Most, Share]),
-                affordable(Node, Options#{share => Share}, Parsed);
-            too_much ->
-                {error, io_lib:format("that is more than ~b events a second: record fewer "
-                                      "processes (--above share, --who, --app) or items (--what), "
-                                      "or use --force", [Most])}
         end
     end.
 
@@ -437,6 +412,9 @@ node_names([], Names) -> {ok, lists:reverse(Names)}.
 checked({ok, _} = Fine) -> Fine;
 checked({error, Why}) -> {wrong, sderl_prof_options:format_error(Why)}.
 
+done({error, {too_much, _, Most}}) ->
+    {error, io_lib:format("that is more than ~b events a second: record fewer processes (--above "
+                          "share, --who, --app) or items (--what), or use --force", [Most])};
 done({error, Why}) -> {error, sderl_prof:format_error(Why)};
 done(Fine) -> Fine.
 
@@ -444,21 +422,6 @@ default_out(Node) ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
     lists:flatten(io_lib:format("prof-~ts-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b",
                                 [Node, Y, Mo, D, H, Mi, S])).
-
-%% Ctrl-C ends the recording in order.
-waited(Recording, Seconds) ->
-    Self = self(),
-    Ref = make_ref(),
-    Waiter = spawn_link(fun() -> Self ! {Ref, sderl_prof:await(Recording)} end),
-    Ended = sderl_progress:during("recording", max(1, round(1000 * Seconds)), fun() ->
-        receive
-            {Ref, Result} -> Result;
-            {sderl_signals, stop} -> sderl_prof:stop(Recording)
-        end
-    end),
-    true = unlink(Waiter),
-    true = exit(Waiter, kill),
-    Ended.
 
 to_show(File) ->
     case sderl_cli_prof_sample:read(File) of

@@ -2,7 +2,8 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([arguments/0, is_several/1, wanted/3, record/4, fetch/1, open/2, report/1, export/2]).
+-export([arguments/0, is_several/1, wanted/3, until_stopped/4]).
+-export([record/4, fetch/1, open/2, report/1, export/2]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -21,9 +22,7 @@ arguments() ->
         },
         flag(all, "all nodes that are linked to the first one, or to those, and so on"),
         option(group, "NAME", string, "the members of this s_group of the first node"),
-        option(cookie_file, "FILE", string,
-               "the file with the cookie (that of the node where it runs here, or "
-               "~/.erlang.cookie)")
+        sderl_cli_attach:cookie_argument()
     ].
 
 -doc "Whether the arguments name more than one node.".
@@ -42,12 +41,15 @@ record([First | _] = Named, Dir, Options, Parsed) ->
         ok ?= sderl_cli_attach:become(First, Cookie, ?PREFIX),
         {ok, Nodes} ?= wanted(Named, Cookie, Parsed),
         There = #{node_dir => Path || #{node_out := Path} <- [Parsed]},
-        Wanted = maps:merge(Options#{dir => Dir, force => map_get(force, Parsed)}, There),
+        Wanted = maps:merge(Options#{dir => Dir}, There),
         {ok, Ready} ?= done(sderl_prof_cluster:prepare(Nodes, Wanted)),
         say([sderl_cli_prof_cluster_show:costs(sderl_prof_cluster:costs(Ready)),
              sderl_cli_prof_cluster_show:failures(sderl_prof_cluster:failures(Ready))]),
         {ok, Begun} ?= done(sderl_prof_cluster:start(Ready)),
-        {ok, Index} ?= done(ended(Begun, maps:get(seconds, Options, 10))),
+        Self = self(),
+        {ok, Index} ?= done(until_stopped("recording", maps:get(seconds, Options, 10),
+                                          fun() -> sderl_prof_cluster:stop(Self, Begun) end,
+                                          fun() -> sderl_prof_cluster:await(Begun) end)),
         say(sderl_cli_prof_cluster_show:recorded(Index, Dir)),
         is_whole(Index)
     end.
@@ -94,16 +96,16 @@ members(Node, Group) ->
         _ -> {error, io_lib:format("~ts runs without groups: name the nodes, or use --all", [Node])}
     end.
 
-%% Ctrl-C ends the recording of all in order.
-ended(Cluster, Seconds) ->
-    Self = self(),
-    Listener = spawn_link(fun() ->
-        receive {sderl_signals, stop} -> sderl_prof_cluster:stop(Self, Cluster) end
-    end),
+-doc """
+The result of `Await`, with a progress bar for so many seconds meanwhile. Ctrl-C calls `Stop`, in
+another process, after which `Await` is expected to return.
+""".
+-spec until_stopped(Label :: string(), Seconds :: number(), Stop :: fun(() -> term()),
+                    Await :: fun(() -> Result)) -> Result.
+until_stopped(Label, Seconds, Stop, Await) ->
+    Listener = spawn_link(fun() -> receive {sderl_signals, stop} -> Stop() end end),
     _ = sderl_signals:tell(Listener),
-    Result = sderl_progress:during("recording", max(1, round(1000 * Seconds)), fun() ->
-        sderl_prof_cluster:await(Cluster)
-    end),
+    Result = sderl_progress:during(Label, max(1, round(1000 * Seconds)), Await),
     true = unlink(Listener),
     true = exit(Listener, kill),
     Result.

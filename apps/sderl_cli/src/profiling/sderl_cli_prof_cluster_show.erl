@@ -4,6 +4,7 @@
 
 -export([costs/1, failures/1, recorded/2, fetched/1, report/2, path/1]).
 
+-import(sderl_cli_prof_text, [section/2]).
 -import(sderl_table, [number/1]).
 
 -doc "What the recording costs each node.".
@@ -88,9 +89,6 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
             ["bin/sderl prof report ", filename:join(Dir, Node), "\n"] || #{node := Node} <- Here
         ])
     ].
-
-section(_, []) -> [];
-section(Title, Text) -> ["\n", Title, "\n", Text].
 
 head(#{seconds := Seconds, all_from_ns := From, all_to_ns := To, problems := Problems}, Here,
      Nodes) ->

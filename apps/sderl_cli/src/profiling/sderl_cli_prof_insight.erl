@@ -4,6 +4,8 @@
 
 -export([findings/1, path/1, difference/1]).
 
+-import(sderl_cli_prof_text, [section/2]).
+
 %% Segments of the path that are shown.
 -define(SEGMENTS, 10).
 -define(COLUMNS, 96).
@@ -153,9 +155,6 @@ side(Which, #{node := Node, seconds := Seconds, events := Events, processes := P
     io_lib:format("~-7ts ~ts: ~ts s, ~ts events of ~ts processes~n",
                   [Which, Node, sderl_table:number(Seconds), sderl_table:number(Events),
                    sderl_table:number(Processes)]).
-
-section(_, []) -> [];
-section(Title, Text) -> ["\n", Title, "\n", Text].
 
 totals(#{totals := A} = Before, #{totals := B} = After) ->
     ["\n", sderl_table:text(["in all", "before", "after", "factor"], [

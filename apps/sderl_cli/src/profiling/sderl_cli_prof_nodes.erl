@@ -67,15 +67,9 @@ looked(Nodes, #{begin_ := Begin, await := Await, stop := Stop, format_error := F
                 label := Label, seconds := Seconds}) ->
     Begun = Begin(Nodes),
     Running = [One || {ok, One} <- Begun],
-    Listener = spawn_link(fun() ->
-        receive {sderl_signals, stop} -> lists:foreach(Stop, Running) end
-    end),
-    _ = sderl_signals:tell(Listener),
-    Results = sderl_progress:during(Label, max(1, round(1000 * Seconds)), fun() ->
-        [Await(One) || One <- Running]
-    end),
-    true = unlink(Listener),
-    true = exit(Listener, kill),
+    Results = sderl_cli_prof_cluster:until_stopped(
+        Label, Seconds, fun() -> lists:foreach(Stop, Running) end,
+        fun() -> [Await(One) || One <- Running] end),
     {[Report || {ok, Report} <- Results],
      [Format(Why) || {error, Why} <- Begun ++ Results]}.
 

@@ -2,8 +2,9 @@
 -module(sderl_cli_prof_sample).
 -moduledoc "`bin/sderl prof sample`: what the processes of running nodes do, by samples.".
 
--export([command/0, run/2, read/1, report/2, text/1]).
+-export([command/0, run/2, read/1, report/2]).
 
+-import(sderl_cli_prof_text, [section/2, hundred/1, greatest/1]).
 -import(sderl_command, [option/4, flag/2]).
 -import(sderl_table, [number/1]).
 
@@ -105,8 +106,7 @@ report(Reports, Parsed) -> shown(Reports, Parsed).
 
 %% ---------------------------------------------------------------- the text
 
--doc "A report, as JSON has it, for a terminal. Pure.".
--spec text(#{binary() => term()}) -> sderl_command:text().
+%% A report, as JSON has it.
 text(#{~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks, ~"rounds" := Rounds,
        ~"own_share" := Own, ~"counted_share" := Counted, ~"processes" := Processes,
        ~"states" := States, ~"groups" := Groups, ~"functions" := Functions, ~"waits" := Waits,
@@ -128,9 +128,6 @@ text(#{~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks, ~"rounds" := R
         section("Where processes wait", places(Waits)),
         section("Threads", threads(Threads))
     ].
-
-section(_, []) -> [];
-section(Title, Text) -> ["\n", Title, "\n", Text].
 
 states([]) -> [];
 states(States) ->
@@ -202,8 +199,3 @@ threads(Threads) ->
                                  || {State, Share} <- greatest(States), Share >= 0.0005])]
      || #{~"type" := Type, ~"states" := States} <- Threads
     ]).
-
-greatest(States) ->
-    lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(States)).
-
-hundred(Share) -> number(100 * Share).

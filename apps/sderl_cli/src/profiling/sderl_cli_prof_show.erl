@@ -2,7 +2,9 @@
 -module(sderl_cli_prof_show).
 -moduledoc "What `bin/sderl prof` prints. Pure.".
 
--export([recorded/2, report/1, report/2]).
+-export([recorded/2, report/2]).
+
+-import(sderl_cli_prof_text, [section/2]).
 
 %% Rows of the curve.
 -define(CURVE, 20).
@@ -32,11 +34,7 @@ ended(session) -> "; somebody on the node ended its trace session, so it ended e
 ended({disk, Why}) -> io_lib:format("; the disk failed: ~0tp", [Why]);
 ended(Why) -> io_lib:format("; ~0tp", [Why]).
 
--doc "A report for a terminal, with the processes that run, wait and collect garbage longest.".
--spec report(sderl_prof_report:report()) -> sderl_command:text().
-report(Report) -> report(Report, [run, runnable, gc]).
-
--doc "The same with the processes that are first by these of `sderl_prof_report:metrics/0`.".
+-doc "A report for a terminal; `Metrics` are those by which processes are listed.".
 -spec report(sderl_prof_report:report(), Metrics :: [atom()]) -> sderl_command:text().
 report(#{trace := Trace, concurrency := Points, totals := Totals, top := Top, waits := Waits,
          waits_for := For, messages := Messages, schedulers := Schedulers, calls := Calls,
@@ -70,9 +68,6 @@ title(received_bytes) -> "Receives most bytes";
 title(sent_bytes) -> "Sends most bytes";
 title(moves) -> "Changes the scheduler most often";
 title(ins) -> "Is scheduled in most often".
-
-section(_, []) -> [];
-section(Title, Text) -> ["\n", Title, "\n", Text].
 
 head(#{node := Node, seconds := Seconds, events := Events, processes := Processes,
        problems := Problems, runnable := Mode} = Trace) ->

@@ -4,6 +4,7 @@
 
 -export([command/0, run/3, text/1]).
 
+-import(sderl_cli_prof_text, [section/2, hundred/1, greatest/1]).
 -import(sderl_command, [option/4, flag/2]).
 -import(sderl_table, [number/1]).
 
@@ -92,9 +93,6 @@ text(#{node := Node, seconds := Seconds, emulator := Emulator, processes := Proc
          || Untold =/= []]
     ].
 
-section(_, []) -> [];
-section(Title, Text) -> ["\n", Title, "\n", Text].
-
 threads([]) -> [];
 threads(Threads) ->
     sderl_table:text(["threads", "number", "what they do, %"], [
@@ -103,9 +101,6 @@ threads(Threads) ->
                            || {State, Share} <- greatest(States), Share >= ?LEAST])]
      || #{type := Type, threads := N, states := States} <- Threads
     ]).
-
-greatest(States) ->
-    lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(States)).
 
 %% Normal schedulers have a run queue each, dirty ones one of their kind.
 schedulers([], _) -> [];
@@ -237,5 +232,3 @@ probes(#{names := Names, places := Places, counted := Counted, recorded := File}
             _ -> ""
         end
     ].
-
-hundred(Share) -> number(100 * Share).

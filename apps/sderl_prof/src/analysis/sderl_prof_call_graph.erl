@@ -11,7 +11,7 @@ too. Where nothing recurs, what a function calls has, with the function's own ti
 A caller of 0 is one that is not known.
 """.
 
--export([make/1, bounded/3, none/0]).
+-export([make/1, bounded/3]).
 -export_type([graph/0, sums/0, edge/0]).
 
 -doc "How often it is called, its own time, and its time with what it calls.".
@@ -29,10 +29,6 @@ many of them.
     edges := #{{Caller :: non_neg_integer(), Callee :: pos_integer()} => edge()},
     left := {Functions :: non_neg_integer(), Edges :: non_neg_integer()}
 }.
-
--doc "No calls.".
--spec none() -> graph().
-none() -> #{ns => 0, functions => #{}, edges => #{}, left => {0, 0}}.
 
 -doc "The graph of all these stacks and calls.".
 -spec make(#{stacks := [{sderl_prof_calls:stack(), non_neg_integer()}],

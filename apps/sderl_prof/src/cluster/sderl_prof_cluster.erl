@@ -19,11 +19,10 @@ does not answer is told in the index, and holds up the others for no longer than
 Options of `m:sderl_prof_options`, and `dir`: the folder of the whole here, which may not hold
 anything; `node_dir`: that on the nodes, where each has a folder of its own in it, by default the
 same; `wait_ms`: the time that a node has to answer a question, and to end when it is told to; to
-get ready and to begin it has twice that; `force`: a node on which a trial counts more than
-`max_events_s` is recorded all the same.
+get ready and to begin it has twice that.
 """.
 -type options() :: #{dir := file:filename_all(), node_dir => file:filename_all(),
-                     wait_ms => pos_integer(), force => boolean(), atom() => term()}.
+                     wait_ms => pos_integer(), atom() => term()}.
 
 -record(cluster, {
     ref :: reference(),
@@ -46,7 +45,7 @@ of all.
 """.
 -spec prepare([node()], options()) -> {ok, cluster()} | {error, reason()}.
 prepare(Nodes, #{dir := Dir} = Options) ->
-    Own = maps:without([dir, node_dir, wait_ms, force], Options),
+    Own = maps:without([dir, node_dir, wait_ms], Options),
     maybe
         ok ?= check_nodes(Nodes),
         {ok, #{items := Items} = Plan} ?= planned(Own#{senders => true}),
@@ -92,10 +91,7 @@ begin_workers(Folders, Plan, Index, #{dir := Dir} = Options) ->
     Ref = make_ref(),
     Self = self(),
     WaitMs = maps:get(wait_ms, Options, ?WAIT_MS),
-    Most = case Options of
-        #{force := true} -> infinity;
-        _ -> maps:get(max_events_s, Options, infinity)
-    end,
+    Most = maps:get(max_events_s, Options, infinity),
     Work = #{caller => Self, ref => Ref, plan => Plan, most => Most, wait_ms => WaitMs},
     Workers = maps:from_list([
         begin

@@ -52,7 +52,7 @@ ready(#{node := Node, plan := Plan, dir := Dir, most := Most, wait_ms := WaitMs}
         ok ?= sderl_prof_reach:load(Node, WaitMs),
         {ok, Affordable, Cost} ?= sderl_prof_options:fitted(Plan, Most, fun(Tried) ->
             on_node(sderl_prof_trial, run, [Tried, Dir], Work)
-        end),
+        end, fun(_, _) -> ok end),
         Groups = sderl_prof_reach:call(Node, sderl_prof_station, groups, [], WaitMs),
         {ok, Sample} ?= sderl_prof_exchange:sample(Node, WaitMs),
         {ok, #{cost => Cost, clock => #{first => Sample, last => none},

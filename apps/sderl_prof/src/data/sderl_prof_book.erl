@@ -15,7 +15,7 @@ A book that is open takes memory for its index and its words, not for its events
 """.
 
 -export([create/1, write_block/2, write_words/2, patch/2, finish/2]).
--export([open/1, close/1, meta/1, fold/4, blocks/1, entity/2, fold_entities/3, word/2, label/2]).
+-export([open/1, close/1, meta/1, fold/4, entity/2, fold_entities/3, word/2, label/2]).
 -export([table/1, fold_block/4, fold_back/5, range/1, words/1, node_of/2, nodes/1]).
 -export_type([book/0, writer/0, meta/0, range/0, row/0, part/0]).
 
@@ -238,10 +238,6 @@ range(#{info := #{began := Began, ended_at := Ended}, events := 0}) ->
 range(#{info := #{began := Began, ended_at := Ended}, first := First, last := Last}) ->
     {min(Began, First), case Ended of undefined -> Last; _ -> max(Ended, Last) end};
 range(#{first := First, last := Last}) -> {First, Last}.
-
--doc "How many blocks there are.".
--spec blocks(book()) -> non_neg_integer().
-blocks(#book{blocks = Blocks}) -> length(Blocks).
 
 -doc """
 Calls the function with time, code of the kind, scheduler, process and the two numbers of each event

@@ -29,7 +29,7 @@ the index of a word, which is the term in external format.
 | `scheduler_active`, `scheduler_inactive` | active ones | |
 """.
 
--export([rows/2, key/2, kind/1, code/1, row/7, word/1]).
+-export([rows/2, key/2, kind/1]).
 -export_type([context/0, peers/0, kind/0, result/0]).
 
 -include("sderl_prof_event.hrl").
@@ -87,13 +87,9 @@ serials need more bits, and a damaged file may have any.
 -spec key(Id :: non_neg_integer(), Serial :: non_neg_integer()) -> non_neg_integer().
 key(Id, Serial) -> (Serial band 16#3FFFFFF) bsl 32 bor Id.
 
--doc "A key that stands for a word.".
--spec word(non_neg_integer()) -> pos_integer().
+%% A key that stands for a word.
 word(Index) when is_integer(Index) -> ?WORD + Index.
 
--doc "A row.".
--spec row(integer(), byte(), non_neg_integer(), non_neg_integer(), non_neg_integer(),
-          non_neg_integer(), binary()) -> binary().
 row(Time, Kind, Scheduler, Who, A, B, Rows) ->
     <<Rows/binary, Time:64, Kind, Scheduler:16, Who:64, A:64, B:64>>.
 
@@ -486,10 +482,3 @@ index(Word, #found{words = Words} = F) ->
 -doc "The kind of a code.".
 -spec kind(byte()) -> kind().
 kind(Code) -> element(Code, ?KINDS).
-
--doc "The code of a kind.".
--spec code(kind()) -> byte().
-code(Kind) -> code(Kind, tuple_to_list(?KINDS), 1).
-
-code(Kind, [Kind | _], Code) -> Code;
-code(Kind, [_ | Kinds], Code) -> code(Kind, Kinds, Code + 1).

@@ -23,8 +23,8 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 (`running`, `message`), `calls` (`callgraph` of the option `modules`).
 """.
 
--export([plan/1, within/3, fitted/3, format_error/1, items/0, profiles/0, operations/0]).
--export_type([options/0, plan/0, item/0, who/0, reason/0]).
+-export([plan/1, within/3, fitted/4, format_error/1, items/0, profiles/0, operations/0]).
+-export_type([options/0, plan/0, item/0, who/0, verdict/0, reason/0]).
 
 -define(MIB, 1_048_576).
 -define(MIN_BYTES, (16 * ?MIB)).
@@ -207,12 +207,16 @@ shared(Share, #{who := Who, system_profile := Profile} = Plan)
 shared(_, #{who := Who}) -> {error, {share_of, Who}}.
 
 -doc """
-Whether a node may be recorded where a trial by this plan counted so many events in a second and no
-more than `Most` are allowed, or one in how many of its processes is to be tried next: those that
-are recorded run the faster the fewer they are.
+What follows from a trial: the node may be recorded, or one in so many of its processes is to be
+tried next, or it is refused.
 """.
--spec within(Events :: number(), Most :: pos_integer() | infinity, plan()) ->
-    ok | {share, pos_integer()} | too_much.
+-type verdict() :: ok | {share, pos_integer()} | too_much.
+
+-doc """
+What follows when a trial by this plan counted so many events in a second and no more than `Most`
+are allowed. The share is to be tried, because processes that are not recorded run faster.
+""".
+-spec within(Events :: number(), Most :: pos_integer() | infinity, plan()) -> verdict().
 within(Events, Most, _) when Events =< Most -> ok;
 within(Events, Most, #{above := share, who := all}) -> next_share(ceil(Events / Most));
 within(Events, Most, #{above := share, who := {share, Share}}) ->
@@ -221,21 +225,25 @@ within(_, _, _) -> too_much.
 
 -doc """
 The plan by which a node is recorded: this one, or the first of those with fewer processes of which
-a trial counts no more than `Most` events in a second, with what that costs.
+a trial counts no more than `Most` events in a second, with what that costs. `Tried` is called after
+each trial.
 """.
 -spec fitted(plan(), Most :: pos_integer() | infinity,
-             Trial :: fun((plan()) -> {ok, sderl_prof_trial:cost()} | {error, Why})) ->
+             Trial :: fun((plan()) -> {ok, sderl_prof_trial:cost()} | {error, Why}),
+             Tried :: fun((sderl_prof_trial:cost(), verdict()) -> term())) ->
     {ok, plan(), sderl_prof_trial:cost()}
     | {error, Why | {too_much, sderl_prof_trial:cost(), pos_integer()}}.
-fitted(Plan, Most, Trial) ->
+fitted(Plan, Most, Trial, Tried) ->
     maybe
         {ok, #{events_s := Events} = Cost} ?= Trial(Plan),
-        case within(Events, Most, Plan) of
+        Verdict = within(Events, Most, Plan),
+        _ = Tried(Cost, Verdict),
+        case Verdict of
             ok -> {ok, Plan, Cost};
             too_much -> {error, {too_much, Cost, Most}};
             {share, Share} ->
                 {ok, Shared} = shared(Share, Plan),
-                fitted(Shared, Most, Trial)
+                fitted(Shared, Most, Trial, Tried)
         end
     end.
 
