@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_hooks).
 -moduledoc """
-Hooks of the kernel on static probes of this node's emulator, for as long as the process that asked
-for them lives: `perf` can count and record them then. Only a user whom the kernel allows it can
-make them, mostly the superuser. Those of a node that is killed meanwhile stay in the kernel, where
-they cost what they hit, until somebody removes them: `echo -:GROUP/EVENT >> uprobe_events`.
+Hooks of the kernel (uprobes) on static probes of this node's emulator: while the process that asked
+for them lives, `perf` can count and record them. Mostly the superuser alone may make them. If the
+node is killed meanwhile, its hooks stay in the kernel and slow down the code that they are on,
+until somebody removes them: `echo -:GROUP/EVENT >> uprobe_events`.
 
 Needs `m:sderl_prof_switch` and no other module of this project, so that both can be loaded into any
 node.
@@ -15,7 +15,7 @@ node.
 -define(FOLDERS, ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]).
 %% Places that are hooked at once.
 -define(MOST, 500).
-%% One that perf still reads is busy.
+%% The kernel does not remove a hook that perf still reads: the time until the next try.
 -define(AGAIN_MS, 50).
 -define(TRIES, 200).
 
@@ -29,7 +29,7 @@ chosen(Probes, Wanted) ->
     [Probe || #{name := Name} = Probe <- Probes,
               lists:any(fun(Begin) -> string:prefix(Name, Begin) =/= nomatch end, Wanted)].
 
--doc "Hooks them; told is what refuses it, in words.".
+-doc "Hooks them; or why that is refused, in words.".
 -spec hook(Group :: string(), [sderl_prof_probes:probe(), ...]) ->
     {ok, sderl_prof_switch:switch()} | {refused, binary()}.
 hook(_, Probes) when length(Probes) > ?MOST ->
@@ -77,8 +77,8 @@ events_file([Folder | Folders]) ->
     end.
 
 -doc """
-The lines by which the kernel is told, with the names of the events: where a probe has several
-places, each has a name of its own. Pure.
+The lines that make the hooks, each with the name of its event: where a probe has several places,
+each has a name of its own. Pure.
 """.
 -spec lines(Group :: string(), file:filename_all(), [sderl_prof_probes:probe()]) ->
     [{Event :: unicode:chardata(), Line :: unicode:chardata()}].
@@ -114,7 +114,7 @@ append(File, Line) ->
         Written
     end.
 
-%% So often for all of them together: whoever waits for this sees nothing else.
+%% The tries are for all lines together, because the process that switches them off waits.
 remove(File, Lines) ->
     _ = lists:foldl(fun({Event, _}, Tries) -> remove_one(File, ["-:", Event, "\n"], Tries) end,
                     ?TRIES, Lines),
@@ -125,6 +125,6 @@ remove_one(File, Line, Tries) ->
         {error, ebusy} when Tries > 0 ->
             receive after ?AGAIN_MS -> ok end,
             remove_one(File, Line, Tries - 1);
-        %% Or it is not there.
+        %% It is removed, or was never there.
         _ -> Tries
     end.

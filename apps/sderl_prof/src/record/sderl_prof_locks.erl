@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_locks).
 -moduledoc """
-The locks of this node's virtual machine, where its emulator counts them: how often each was tried
-and was held by another thread, and how long was waited for it, from one moment to another. Counts
-of others are not cleared.
+The locks of this node's virtual machine, where its emulator counts them: between two moments, how
+often each lock was tried, how often another thread held it, and how long threads waited for it.
+Counters are never cleared, because other tools may read them.
 
 Needs `m:sderl_prof_switch` and no other module of this project, so that both can be loaded into any
 node.
@@ -12,12 +12,12 @@ node.
 -export([start/0, stop/1, since/2]).
 -export_type([counts/0, row/0, told/0]).
 
-%% Locks that are told of each kind of row, those that were waited for longest.
+%% Rows of each list, those with the longest waits.
 -define(MOST, 1000).
 %% Characters of the name of one.
 -define(MOST_NAME, 80).
 
--doc "Tries, those that found it held, nanoseconds waited, and how often that was.".
+-doc "Tries, tries that found the lock held, nanoseconds waited, and the number of waits.".
 -type count() :: {integer(), integer(), integer(), integer()}.
 -doc "By lock and the place in the emulator's source that takes it.".
 -type counts() :: #{{Class :: atom(), Id :: term(), Type :: atom(),
@@ -45,7 +45,7 @@ start() ->
         false -> none
     end.
 
--doc "Ends it: what had been counted then and has been now, for `since/2`.".
+-doc "Ends it; the counts at the begin and now, for `since/2`.".
 -spec stop(none | {sderl_prof_switch:switch(), counts()}) -> none | {counts(), counts()}.
 stop(none) -> none;
 stop({Switch, Before}) ->
@@ -98,8 +98,8 @@ since(Before, Now) ->
 
 sums(Of) -> lists:foldl(fun({_, Count}, Sum) -> sum(Count, Sum) end, {0, 0, 0, 0}, Of).
 
-%% Locks that nobody tried say nothing, nor do those that are gone: so the difference is that of
-%% each. Of those that somebody has cleared, what was counted since.
+%% The difference of each lock that was tried and still exists; where somebody cleared its counters
+%% meanwhile, what was counted since.
 less(Now, Before) ->
     [{Key, Count}
      || Key := {T1, C1, N1, W1} = All <- Now,
@@ -117,7 +117,7 @@ rows(Rows) ->
 
 weight({Tries, Collisions, Ns, _}) -> {Ns, Collisions, Tries}.
 
-%% The run queue of a scheduler has its number; those of dirty schedulers have the next ones.
+%% A run queue has the number of its scheduler; the queues of dirty schedulers follow.
 named(#{class := run_queue, id := N} = Row) when is_integer(N) ->
     Row#{id := integer_to_binary(N), scheduler => N};
 named(#{id := undefined} = Row) -> maps:remove(id, Row);

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_looks).
 -moduledoc """
-What a sampler's looks have found, by parts of the time. Pure, and needs no other module, so that it
-can be loaded into any node.
+What a sampler's looks have found, in each part of the time. Pure, and needs no other module, so
+that it can be loaded into any node.
 
-Its size is bounded: where there is more to be told apart than it may hold, parts become twice as
-long, and what is beyond in one part alone is counted together.
+Its size is bounded: when there are too many rows, the parts become twice as long; when one part
+alone has too many, further rows are counted together as `others`.
 """.
 
 -export([new/2, is_due/2, next_part/2, count/2, result/2]).
@@ -14,7 +14,7 @@ long, and what is beyond in one part alone is counted together.
 %% Parts of the time, and how long one is at least.
 -define(PARTS, 60).
 -define(LEAST_NS, 250_000_000).
-%% Kinds of processes that are told apart; what these do where, and they themselves, of each part.
+%% Kinds of processes that are distinguished; cells, and groups, of all parts.
 -define(MOST_GROUPS, 5_000).
 -define(MOST_ROWS, 20_000).
 -define(OTHERS, {others, others, 0}).
@@ -26,29 +26,29 @@ long, and what is beyond in one part alone is counted together.
     schedulers := [{pos_integer(), non_neg_integer(), non_neg_integer()}]
 }.
 -doc """
-A look at a process: its kind, what it does, in which function that was called from which, and how
-many messages wait for it. `ns`: the nanoseconds of processes that the look stands for; `more`:
+A look at a process: its kind, its state, the function in which it is, the caller of that, and how
+many messages wait for it. `ns`: the process time that the look stands for, in nanoseconds; `more`:
 reductions since the look before; `is_new`: it was not looked at before.
 """.
 -type look() :: #{
     group := term(), status := atom(), function := term(), caller := term(),
     queue := non_neg_integer(), ns := number(), more := non_neg_integer(), is_new := boolean()
 }.
--doc "How long it is, and the node's counters in it; times of schedulers are awake and all.".
+-doc "Its length, the node's counters in it, and how long each scheduler was awake of how long.".
 -type part() :: #{
     ns := pos_integer(),
     reductions := non_neg_integer(),
     schedulers := [{pos_integer(), non_neg_integer(), non_neg_integer()}]
 }.
 -doc """
-Processes of a kind, by their name or where they began; what they do; where; called from where; how
-many looks; the nanoseconds of processes that these stand for, and the sum of their squares.
+A kind of processes, by their name or first function; their state; the function in which they are;
+its caller; how many looks; the process time that these stand for, and the sum of its squares.
 """.
 -type cell() :: {Part :: non_neg_integer(), Group :: binary(), Status :: atom(),
                  Function :: binary(), Caller :: binary(), pos_integer(), float(), float()}.
 -doc """
-A kind of processes: how many were seen for the first time, reductions that they were seen to have,
-nanoseconds of messages that waited for them, and the longest mailbox that was seen.
+A kind of processes: how many were seen for the first time, their reductions between looks, how long
+messages waited for them in all, and the longest mailbox that was seen.
 """.
 -type group() :: {Part :: non_neg_integer(), Group :: binary(), non_neg_integer(),
                   non_neg_integer(), float(), non_neg_integer()}.
@@ -67,7 +67,7 @@ nanoseconds of messages that waited for them, and the longest mailbox that was s
 }).
 -opaque looks() :: #looks{}.
 
--doc "Nothing yet, of what is to take so long.".
+-doc "No looks yet, of a sampling that is to take so long.".
 -spec new(Ns :: pos_integer(), snapshot()) -> looks().
 new(Ns, Snapshot) ->
     #looks{part_ns = max(?LEAST_NS, Ns div ?PARTS), begins = [Snapshot]}.
@@ -140,7 +140,7 @@ joined(Rows, Add) ->
         maps:update_with(Half, fun(Other) -> Add(Other, Row) end, Row, All)
     end, #{}, Rows).
 
--doc "All of it, at an end with these counters.".
+-doc "All that was found; the counters are those of the end.".
 -spec result(snapshot(), looks()) -> result().
 result(End, #looks{begins = Begins, cells = Cells, groups = Groups}) ->
     #{

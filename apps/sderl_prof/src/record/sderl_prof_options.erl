@@ -39,8 +39,8 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 -type profile() :: concurrency | messages | calls.
 
 -doc """
-Whose events: of all processes, of those that begin from now on, of these and of what they spawn; of
-one in so many of those that are there, which are drawn, and of what these spawn.
+Whose events are recorded: all processes, those that begin later, those that exist, or these with
+what they spawn. `share`: one in so many of those that exist, drawn by chance, with what it spawns.
 """.
 -type who() :: all | new | existing | [pid() | atom() | {application, atom()}]
     | {share, pos_integer()}.
@@ -54,8 +54,8 @@ one in so many of those that are there, which are drawn, and of what these spawn
 - `keep`: `first` ends the recording when it is full; `last` goes on, and overwrites the oldest part
 - `max_events_s`: refuses to record a node on which a trial counts more events in a second;
   `infinity` by default, without a trial
-- `above`: what becomes of such a node: `refuse`, by default, or `share`: one in so many of its
-  processes is recorded, drawn, that the events are not more than that
+- `above`: what is done about such a node: `refuse`, by default, or `share`: one in N of its
+  processes is recorded, with N so large that there are no more events than that
 - `share`: one in so many processes is recorded, 1 by default; with `who` that is `all`
 - `senders`: with `message`, a message that comes from another node is recorded with the name of
   that node, so that recordings of several nodes can be joined; `false` by default
@@ -89,7 +89,7 @@ one in so many of those that are there, which are drawn, and of what these spawn
 }.
 -type mfa_pattern() :: {module(), atom(), arity() | '_'}.
 
-%% A smaller part says little of a node.
+%% A smaller share says little of a node.
 -define(MOST_SHARE, 10_000).
 
 -type reason() ::
@@ -197,7 +197,7 @@ planned(Items, Options) ->
         keep => maps:get(keep, Options, first)
     }.
 
-%% The system profiler tells of all processes, whoever is recorded, and is left alone.
+%% The system profiler would report all processes, not only those of the share.
 shared(1, Plan) -> {ok, Plan};
 shared(Share, #{who := Who, system_profile := Profile} = Plan)
   when Who =:= all; element(1, Who) =:= share ->

@@ -13,22 +13,22 @@ Needs no other module of this project, so that it can be loaded into any node.
 
 -define(EVENTS, "cycles,instructions,cache-references,cache-misses,branches,branch-misses,"
                 "dTLB-loads,dTLB-load-misses,iTLB-load-misses,LLC-loads,LLC-load-misses").
-%% A number of looks a second that is no part of those of other clocks.
+%% Looks a second; usual timers, of 100 or 1000 Hz, are not in step with it.
 -define(HERTZ, "99").
-%% Bytes of what it says.
+%% Bytes of its output that are kept.
 -define(MOST, 1_048_576).
-%% Of a file of events.
+%% The size of a file of events.
 -define(MOST_FILE, "256M").
-%% Its start and end take longer than what it looks at.
+%% Its start and its end take time, too.
 -define(EXTRA_MS, 60_000).
-%% It is told again to end.
+%% Until the signal to end is sent again.
 -define(AGAIN_MS, 200).
 %% The status of a program that ended by the signal of Ctrl-C.
 -define(INTERRUPTED, 130).
 
 -doc """
-`counters`: how often what happened; `functions`: what runs; `events` of a group: how many, or each
-with its time into a file, which `perf script` reads.
+`counters`: those of the processor; `functions`: in which it is found; `events` of a group: how
+many, or each with its time into a file, which `perf script` reads.
 """.
 -type what() :: counters | functions | {events, Group :: string()}
     | {events, Group :: string(), file:filename()}.
@@ -97,13 +97,14 @@ run(functions, Perf, Ms, Owner) ->
         _ = file:del_dir_r(Dir)
     end.
 
-%% Without a time of its own, because only then it ends with the node; the caller ends it in time.
+%% Without a command that limits its time, because only then it ends with the node; the caller ends
+%% it in time.
 counted(Events, Perf, Ms, Owner) ->
     said(Perf, ["stat", "-x", ";", "-e", Events, "-p", os:getpid()], Ms, Owner).
 
 seconds(Ms) -> float_to_list(Ms / 1000, [{decimals, 3}]).
 
-%% It speaks of itself in the language of the system.
+%% Without LC_ALL its output would be in the language of the system.
 said(Program, Args, Ms, Owner) ->
     Port = open_port({spawn_executable, Program},
                      [{args, Args}, {env, [{"LC_ALL", "C"}]}, exit_status, stderr_to_stdout,

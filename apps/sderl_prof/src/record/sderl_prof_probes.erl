@@ -11,7 +11,7 @@ this project, so that it can be loaded into any node.
 -export([of_emulator/0, of_file/1, read/1]).
 -export_type([probe/0, reader/0, reason/0]).
 
-%% Bytes of a table that are believed.
+%% A larger table, in bytes, is taken for damage.
 -define(MOST, 16_777_216).
 %% The type of such a note.
 -define(STAPSDT, 3).

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_reach).
 -moduledoc """
-Calls what records on a node, after it has been loaded there: a node without this application needs
-no more than these modules.
+Calls functions on nodes, and loads the modules there that record and sample: a node without this
+application needs no others.
 """.
 
 -export([connect/1, load/2, is_there/2, call/5]).
 -export_type([reason/0]).
 
-%% Called ones first.
+%% Each after those that it calls.
 -define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station,
                   sderl_prof_round, sderl_prof_search, sderl_prof_looks, sderl_prof_series,
                   sderl_prof_switch, sderl_prof_sampler, sderl_prof_locks, sderl_prof_perf,

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_readings).
 -moduledoc """
-Reads what this node's virtual machine tells of itself, from begin to end of some seconds: what its
-threads do, how far schedulers are awake and how many processes wait for them, memory by allocator,
-calls of some modules, locks, and what the system's `perf` says.
+Reads what this node's virtual machine tells of itself during some seconds: what its threads do, how
+much of the time schedulers are awake, how many processes wait for them, memory by allocator, calls
+of some modules, locks, and what the system's `perf` says.
 
-What has to be switched on for that is off again however it ends. Calls are counted in a trace
+What is switched on for that is switched off again, however it ends. Calls are counted in a trace
 session of its own. Needs `m:sderl_prof_switch`, `m:sderl_prof_locks`, `m:sderl_prof_perf` and no
 other module of this project, so that these can be loaded into any node.
 """.
@@ -13,9 +13,9 @@ other module of this project, so that these can be loaded into any node.
 -export([start/2, stop/1]).
 -export_type([plan/0, readings/0, reason/0, allocator/0, call/0]).
 
-%% So long, in the mean, between two looks at the run queues.
+%% The time between two looks at the run queues, on average.
 -define(LOOK_MS, 20).
-%% Functions that are told, those that took most first.
+%% Functions of the result, those that took most first.
 -define(MOST_CALLS, 1000).
 -define(SESSION, sderl_readings).
 
@@ -75,7 +75,7 @@ stop(Reader) ->
     ok.
 
 begin_(Plan, Owner) ->
-    %% It is to look when it is time to, also where many processes wait for a scheduler.
+    %% So that it looks in time, also where many processes wait for a scheduler.
     _ = process_flag(priority, high),
     Monitor = monitor(process, Owner),
     Result = try
@@ -164,7 +164,7 @@ between(#{at := Begin, wall := Wall, times := Times0, threads := Threads0, count
     Kinds = [{erlang:system_info(schedulers), normal},
              {erlang:system_info(dirty_cpu_schedulers), cpu},
              {erlang:system_info(dirty_io_schedulers), io}],
-    %% Their numbers go on in this order.
+    %% Schedulers are numbered in this order.
     Kind = lists:append([lists:duplicate(N, Name) || {N, Name} <- Kinds]),
     #{
         began_wall => Wall, ns => max(1, End - Begin),
@@ -182,7 +182,7 @@ spent(Now, false) -> Now.
 
 look(Until, Monitor, Looks, Queues) ->
     Left = max(0, Until - erlang:monotonic_time(millisecond)),
-    %% At no regular times, which could be those of what it looks at.
+    %% At random times: regular ones could be in step with the processes.
     Wait = min(Left, rand:uniform(2 * ?LOOK_MS - 1)),
     receive
         stop -> {Looks, Queues};
@@ -228,7 +228,7 @@ carriers(Kind, Parts) ->
     {lists:sum([value(carriers, Part) || {K, Part} <- Parts, K =:= Kind]),
      lists:sum([value(carriers_size, Part) || {K, Part} <- Parts, K =:= Kind])}.
 
-%% The present value; behind it may be the most since a look and ever.
+%% The first number is the present value; maxima may follow.
 value(Key, List) ->
     case lists:keyfind(Key, 1, List) of
         false -> 0;

@@ -41,10 +41,10 @@ order.
 -doc """
 A recording. Times are of the monotonic clock, in nanoseconds; `began_wall` is that of the system's.
 `written` counts the bytes of events, also of those overwritten; `system_profile` tells whether the
-system profiler was free; `code` are the modules whose functions are recorded. `alias_bits` is the
-number of bits that aliases of processes have turned (`m:sderl_prof_event`), where this virtual
-machine makes them as those do that are known; `own` are the recorder's processes. `share`: one in
-so many processes is recorded.
+system profiler was free; `code` are the modules whose functions are recorded. `alias_bits`: how
+many low bits of a process's number are rotated in its aliases (`m:sderl_prof_event`), `none` where
+this virtual machine makes aliases in another way; `own` are the recorder's processes. `share`: one
+in so many processes is recorded.
 """.
 -type info() :: #{
     version := 1,
@@ -77,7 +77,7 @@ so many processes is recorded.
 -type result() :: info() | {error, reason()}.
 
 -record(state, {
-    plan :: map(),
+    plan :: sderl_prof_options:plan(),
     dir :: file:filename_all(),
     owner :: reference(),
     port :: port() | closed,
@@ -97,7 +97,7 @@ so many processes is recorded.
 Begins to record into this folder, which may not hold anything. It ends with `Owner`, on whatever
 node that is.
 """.
--spec start(Plan :: map(), Dir :: file:filename_all(), Owner :: pid()) ->
+-spec start(sderl_prof_options:plan(), Dir :: file:filename_all(), Owner :: pid()) ->
     {ok, pid()} | {error, reason()}.
 start(Plan, Dir, Owner) ->
     case gen_server:start(?MODULE, {Plan, Dir, Owner}, []) of
@@ -106,7 +106,7 @@ start(Plan, Dir, Owner) ->
         Other -> {error, {trace, Other}}
     end.
 
--doc "Ends the recording. Who waits for its end is answered, too.".
+-doc "Ends the recording. Processes that wait for its end get their answer, too.".
 -spec stop(pid()) -> result().
 stop(Recorder) -> gen_server:call(Recorder, stop, infinity).
 
@@ -114,7 +114,7 @@ stop(Recorder) -> gen_server:call(Recorder, stop, infinity).
 -spec await(pid(), timeout()) -> result().
 await(Recorder, Timeout) -> gen_server:call(Recorder, await, Timeout).
 
--doc "How far it is.".
+-doc "The recording so far.".
 -spec info(pid()) -> info().
 info(Recorder) -> gen_server:call(Recorder, info, infinity).
 
@@ -140,9 +140,10 @@ format_error({trace, Why}) ->
 %% ---------------------------------------------------------------- the process
 
 -doc false.
--spec init({map(), file:filename_all(), pid()}) -> {ok, #state{}} | {stop, {refused, reason()}}.
+-spec init({sderl_prof_options:plan(), file:filename_all(), pid()}) ->
+    {ok, #state{}} | {stop, {refused, reason()}}.
 init({Plan, Dir, Owner}) ->
-    %% The limits hold on a node that is busy, too.
+    %% So that the limits hold on a busy node, too.
     _ = process_flag(priority, high),
     _ = process_flag(trap_exit, true),
     maybe
@@ -173,7 +174,7 @@ begin_recording(#{milliseconds := Ms} = Plan, Dir, Owner) ->
         ok ?= load_driver(),
         {ok, Port} ?= open(Plan, Dir),
         Guard = spawn(fun() -> sderl_prof_tap:guard(Self, Port) end),
-        %% Before anything is traced, as the guard: their own events are none of the node's.
+        %% Started before anything is traced, as the guard, so that their events are not recorded.
         Describer = spawn_opt(fun() -> describe(Port) end, [link, {priority, high}]),
         State = #state{plan = Plan, dir = Dir, port = Port, guard = Guard,
                        owner = monitor(process, Owner),
@@ -213,7 +214,7 @@ handle_info(look, #state{result = none, session = Session} = State0) ->
     end;
 handle_info(time, State) -> ended(time, State);
 handle_info({'DOWN', Ref, process, _, _}, #state{owner = Ref} = State) ->
-    %% Nobody else will ask for the end.
+    %% Nobody is left to ask for the result.
     {stop, normal, answered(finish(owner, State))};
 handle_info({'EXIT', Port, Why}, #state{port = Port} = State) ->
     ended({disk, if is_atom(Why) -> Why; true -> unknown end}, State#state{port = closed});
@@ -352,8 +353,8 @@ abandon(#state{session = Session, port = Port}, Reason) ->
 
 %% ---------------------------------------------------------------- records of its own
 
-%% Processes that were there before: their names and where they began. A look at a process may wait
-%% for it, and there may be many: another process looks, and the limits hold meanwhile.
+%% Describes the processes that exist: their names and first functions. A process may take long to
+%% answer, and there may be many: another process asks them, and the limits hold meanwhile.
 described(Describer, Pids, #state{info = Info} = State) ->
     {Now, _} = lists:split(min(?MOST_DESCRIBED, length(Pids)), Pids),
     Counts = counters:new(2, []),
@@ -384,7 +385,7 @@ end_describing(Message, Describer, State) ->
     _ = self() ! Message,
     State.
 
-%% Counts whom it has looked at, and of whom it has told.
+%% Counts the processes that it has asked, and those that it has described.
 describe(Port) ->
     receive
         {describe, Pids, Counts} ->
@@ -437,7 +438,7 @@ events_file(Number) -> lists:concat(["events.", Number, ".trace"]).
 
 part_bytes(#{bytes := Bytes}) -> Bytes div (?PARTS + 1).
 
-%% Some parts are left for what schedulers have told and the driver has not written yet.
+%% Some parts are left for events that the driver has not written yet.
 is_full(#state{plan = #{keep := Keep}, parts = Parts}) ->
     Keep =:= first andalso Parts >= ?PARTS - 3.
 

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_round).
 -moduledoc """
-Goes round a table of processes: each is taken once, in an order that is new with each round. Pure
-but for chance.
+A round takes each process of a table once, in a random order that is new with each round. Pure but
+for chance.
 
-Nothing but the making of a round takes time for all of the table. It is taken in parts, each of
-which has processes from everywhere in it, and only these few are put in order at a time.
+Only making a round takes time for the whole table. It is taken in parts, each of which has
+processes from everywhere in it, and only one part at a time is shuffled.
 """.
 
 -export([new/1, again/1, is_over/1, take/1, take_part/1]).
 -export_type([round/0]).
 
-%% So many are put in order at a time, at most.
+%% Processes that are shuffled at a time, at most.
 -define(PART, 4096).
 
 %% A part is every `step`-th entry of the table, from one of the starts on.

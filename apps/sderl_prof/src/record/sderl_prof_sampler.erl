@@ -9,49 +9,48 @@ be loaded into any node.
 - **Fair**: most looks go round all processes, in an order that is new with each round.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
   often, as many as there may be of them; with the first round over, half of all looks are at these.
-- **Busy ones are looked for**, before the first look and every ten seconds: a round takes long
-  where there are many processes. For that the reductions alone of some 20,000 of them are read
-  twice, which takes a fraction of a look each. The next search goes on with the next ones.
-- **A look stands for its part of the processes and of the time.** Busy processes and the others are
-  counted apart: the looks at the ones and at the others stand for as many processes as there are of
-  these. So a process that is looked at more often counts no more for that.
-- **One that sleeps is let sleep.** The function in which a process is, the process itself has to
-  tell, and is woken for it; its state and its reductions it need not. So one that waits, and has
-  had no reductions since it told, is not asked again. A look that asks costs some ten times what
-  another does, and counts as three of those that there may be in a second. Where there may be fewer
-  than it takes, the next ones come later.
+- **Searches for busy ones** before the first look and every ten seconds, because a round of many
+  processes takes long. It reads only the reductions of some 20,000 processes, twice, which takes a
+  fraction of a look each. The next search goes on with the next ones.
+- **A look stands for its part of the processes and of the time.** Looks at busy processes stand for
+  all busy ones, the other looks for all others. So a process that is looked at more often counts no
+  more for that.
+- **A process that waits is not woken again.** Only the process itself can tell in which function it
+  is, and is woken for that; its state and its reductions are read without it. So a process that
+  waits, and has had no reductions since its last answer, is not asked again. A look that asks costs
+  some ten times as much as another one, and counts as three of the looks allowed in a second; the
+  next looks come later then.
 
-It also takes the times of schedulers and, where nobody else has switched it on, microstate
-accounting, from begin to end. It ends in time, when it is told to, and with its owner; however it
-ends, a guard switches microstate accounting off again.
+It also reads the times of schedulers and, where nobody else has switched it on, microstate
+accounting, at the begin and at the end. It ends in time, when it is told to, and with its owner;
+however it ends, a guard switches microstate accounting off again.
 """.
 
 -export([start/2, stop/1]).
 -export_type([plan/0, result/0, status/0]).
 
-%% So long, in the mean, between two times at which it looks. On a node that sleeps it is the waking
-%% that costs most.
+%% The time between two times at which it wakes, on average. On an idle node waking costs most.
 -define(TICK_MS, 50).
-%% Processes that are looked at more often; with more of them, this half that is busiest stays.
+%% Processes that are looked at more often; of more than so many, half as many stay, the busiest.
 -define(MOST_BUSY, 128).
 %% In the first round only one look of so many is at busy ones.
 -define(FIRST_ROUND, 8).
-%% A search reads again after so long.
+%% Between the two readings of a search.
 -define(AGAIN_NS, 500_000_000).
 %% The search before the first look takes this part of the time at most.
 -define(SEARCH_PART, 4).
-%% Looks that one stands for that asks the process.
+%% A look that asks the process counts as so many.
 -define(ASKING, 3).
-%% Reductions that a process has for telling, which it does not know yet when it tells them.
+%% Reductions that an answer costs a process; the answer itself does not count them yet.
 -define(TOLD, 1).
-%% One that had so many reductions when it was first seen may be busy.
+%% A process with so many reductions when it is first seen may be busy.
 -define(MANY_REDUCTIONS, 1_000_000).
 -define(FADES, 16).
-%% Processes of which it is remembered what they were at the look before.
+%% Processes whose last look is remembered.
 -define(MOST_SEEN, 200_000).
 
 -doc """
-`remembered`: so many processes at most, of which it is known what they were. `mailboxes`: names of
+`remembered`: how many processes' last looks are remembered, at most. `mailboxes`: names of
 processes whose mailboxes are read over time.
 """.
 -type plan() :: #{milliseconds := pos_integer(), rate := pos_integer(),
@@ -78,7 +77,7 @@ number is; `threads` is microstate accounting in its own units, empty where some
     group :: term(),
     function :: term(),
     caller :: term(),
-    %% Reductions on top of these that it has for telling them.
+    %% Further reductions, which its answer cost it.
     told :: non_neg_integer()
 }).
 %% The result of a look at a process.
@@ -108,12 +107,12 @@ number is; `threads` is microstate accounting in its own units, empty where some
     busy = #{} :: #{pid() => pos_integer()},
     busy_round :: sderl_prof_round:round(),
     looks = 0 :: non_neg_integer(),
-    %% Looks for which the time had come, those that were left out among them.
+    %% Looks that were due so far, also those left out.
     came_due = 0 :: non_neg_integer(),
-    %% Looks by which those that ask were more than had come due.
+    %% Looks that were spent before they were due, because one that asks counts as several.
     owed = 0 :: non_neg_integer(),
     own_ns = 0 :: non_neg_integer(),
-    %% Since when looks at the ones and at the others stand for time.
+    %% The next looks at busy processes, and at others, stand for the time since then.
     since :: #{busy | others => integer()},
     %% None while busy ones are looked for.
     found :: sderl_prof_looks:looks() | none,
@@ -135,7 +134,7 @@ stop(Sampler) ->
     ok.
 
 begin_(#{milliseconds := Ms, rate := Rate} = Plan, Owner) ->
-    %% It is to look when it is time to, also where many processes wait for a scheduler.
+    %% So that it looks in time, also where many processes wait for a scheduler.
     _ = process_flag(priority, high),
     _ = erlang:system_flag(scheduler_wall_time, true),
     Guard = sderl_prof_switch:take_accounting(),
@@ -172,7 +171,7 @@ snapshot() ->
 
 loop(#sampler{until = Until, monitor = Monitor} = S) ->
     Left = (Until - now_ns()) div 1_000_000,
-    %% At no regular times, which could be those of what it looks at.
+    %% At random times: regular ones could be in step with the processes.
     Wait = min(max(0, Left), rand:uniform(2 * ?TICK_MS - 1)),
     receive
         stop -> S;
@@ -195,7 +194,7 @@ parted(Now, #sampler{found = Found} = S) ->
         false -> S
     end.
 
-%% At each time that it wakes: what waits between two looks is seen all the same.
+%% Whenever it wakes, not only when a look is due.
 read(Now, #sampler{mailboxes = Names, series = Series} = S) ->
     Read = sderl_prof_series:add(sderl_prof_series:reading(Names), Series),
     S#sampler{series = case sderl_prof_series:is_due(Now, Read) of
@@ -222,14 +221,14 @@ looks(N, Now, #sampler{busy = Busy} = S0) ->
     Owing = S2#sampler{owed = S2#sampler.owed + max(0, -Over)},
     S3 = looked_at(BusyOnes, busy, IsBusy, Now, Owing),
     S4 = looked_at(Others, others, max(0, Count - 1 - IsBusy), Now, S3),
-    %% Until there is one, none stands for any time.
+    %% As long as there are none, no look stands for their time.
     case S4 of
         #sampler{busy = Now1, since = Since} when map_size(Now1) =:= 0 orelse IsBusy =:= 0 ->
             S4#sampler{since = Since#{busy := Now}};
         _ -> S4
     end.
 
-%% The rest is one more by chance: at low rates, too, some looks are at busy ones.
+%% Rounded up or down by chance, so that at low rates, too, some looks are at busy ones.
 part(N, Of) -> (N + rand:uniform(Of) - 1) div Of.
 
 %% ---------------------------------------------------------------- looking for busy ones
@@ -242,7 +241,8 @@ search(Now, #sampler{search = Search, busy = Busy} = S) ->
         {Stage, Next} -> {Stage, S#sampler{search = Next}}
     end.
 
-%% Before the first look, so that none is one of many that wait; but time goes on.
+%% Before the first look, so that busy processes do not wait for their turn among many; but only
+%% for a part of the time.
 searched(Until, #sampler{monitor = Monitor, search = Search} = S) ->
     Now = now_ns(),
     Left = max(0, Until - Now) div 1_000_000,
@@ -265,7 +265,7 @@ searched(Until, #sampler{monitor = Monitor, search = Search} = S) ->
 
 %% ---------------------------------------------------------------- whom to look at
 
-%% The end of a round is the end of looking for now: each is looked at once at most.
+%% Looks end with a round until the next time it wakes, so that each process has one at most.
 others_round(#sampler{round = Round} = S) ->
     case sderl_prof_round:is_over(Round) of
         false -> S;
@@ -298,8 +298,8 @@ is_of(others, Pid, S) -> Pid =/= self() andalso not is_of(busy, Pid, S).
 
 %% ---------------------------------------------------------------- looks
 
-%% As many as so much is enough for, at processes of a kind; what is left of that, less than nothing
-%% where the last one asked.
+%% Looks at processes of a kind as far as `Most` goes; with what is left of that, which is negative
+%% where the last look asked.
 look(Kind, Most, S) -> look(Kind, Most, S, []).
 
 look(_, Left, S, Looks) when Left =< 0 -> {Looks, Left, S};
@@ -351,9 +351,9 @@ ask_first(Pid, #sampler{rounds = Rounds, busy = Busy, seen = Seen, remembered = 
         [{status, Status}, {current_stacktrace, Stack}, {reductions, Reductions},
          {message_queue_len, Queue} | Of] ->
             {Function, Caller} = place(Stack),
-            %% Where more are looked at than are remembered, it may be one of the others.
+            %% Where not all are remembered, it may have been looked at before.
             MayBeOld = map_size(Seen) >= Most,
-            %% It may have been there before, with reductions of before.
+            %% It may be older than the sampling, and so may its reductions.
             WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy) orelse MayBeOld,
             {?ASKING, #look{pid = Pid, status = Status, queue = Queue,
                             is_new = Rounds =< 1 orelse not MayBeOld,
@@ -389,11 +389,11 @@ counted(#look{pid = Pid, status = Status, seen = Known, more = More, queue = Que
     #seen{group = Group, function = Function, caller = Caller, reductions = Reductions} = Known,
     MayBe = IsNew andalso Reductions >= ?MANY_REDUCTIONS orelse
         lists:member(Status, [running, runnable, garbage_collecting]),
-    %% One that did nothing this time is given up after a few more times.
+    %% A process that does nothing stays for some more looks.
     Worth = max(More, maps:get(Pid, Busy, 0) div ?FADES),
     IsBusy = Worth > 0 orelse MayBe,
     S#sampler{
-        %% Of a process that is not remembered it is not told what it did since.
+        %% What a process did between two looks is known only where it is remembered.
         seen = case IsBusy orelse is_map_key(Pid, Seen) orelse map_size(Seen) < Most of
             true -> Seen#{Pid => Known};
             false -> Seen
@@ -417,7 +417,7 @@ fewer(Busy) -> Busy.
 
 result(#sampler{mailboxes = Names} = S, {Threads, System}, Guard) ->
     #{at := Now} = Snapshot = snapshot(),
-    %% There is one, however short it was.
+    %% So that there is one, however short the sampling was.
     Last = sderl_prof_series:add(sderl_prof_series:reading(Names), S#sampler.series),
     Series = sderl_prof_series:next(Now, sderl_prof_series:memory(), Last),
     #{
@@ -434,7 +434,7 @@ result(#sampler{mailboxes = Names} = S, {Threads, System}, Guard) ->
         schedulers_online => erlang:system_info(schedulers_online),
         found => sderl_prof_looks:result(Snapshot, S#sampler.found),
         series => sderl_prof_series:result(Now, Series),
-        %% Their numbers go on in this order.
+        %% Schedulers are numbered in this order.
         schedulers => #{normal => erlang:system_info(schedulers),
                         cpu => erlang:system_info(dirty_cpu_schedulers),
                         io => erlang:system_info(dirty_io_schedulers)},

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_search).
 -moduledoc """
-Looks for processes that are busy: reads the reductions of a bounded number of processes, and a
-while later again. The next search goes on with the next ones, so that all have their turn however
-many there are.
+Searches for busy processes: reads the reductions of a bounded number of processes twice, with some
+time between. The next search goes on with the next ones, so that all have their turn however many
+there are.
 """.
 
 -export([new/3, step/2, wait_ms/2]).
@@ -14,9 +14,9 @@ many there are.
 -define(MOST, 20_000).
 %% So many are read at a time.
 -define(AT_ONCE, 1000).
-%% Between two times, while the first search is awaited.
+%% Between two steps, while the first search is awaited.
 -define(STEP_MS, 2).
-%% Less than so many since may be those for telling something.
+%% Fewer reductions may be those of an answer.
 -define(LEAST, 3).
 
 -record(search, {
@@ -30,13 +30,13 @@ many there are.
 }).
 -opaque search() :: #search{}.
 
--doc "A search in these, that reads again after so long.".
+-doc "A search among the processes of a round; the second reading is so long after the first.".
 -spec new(Now :: integer(), AgainNs :: non_neg_integer(), sderl_prof_round:round()) -> search().
 new(Now, AgainNs, Round) ->
     {Pids, Left} = taken(Round),
     #search{at = Now, again_ns = AgainNs, round = Left, stage = first, left = Pids}.
 
-%% In no order, which would take time: each part has some from everywhere.
+%% Not shuffled, which would take time: each part has processes from everywhere.
 taken(Round) -> taken(Round, []).
 
 taken(Round, Taken) when length(Taken) >= ?MOST -> {Taken, Round};
@@ -47,14 +47,14 @@ taken(Round, Taken) ->
     end.
 
 -doc """
-Reads the next ones, if it is time to. Those that were found, with their reductions between the two
-times, come at the end of each search.
+Reads the next ones, if it is time to. The end of each search gives the busy processes, with their
+reductions between the two readings.
 """.
 -spec step(Now :: integer(), search()) ->
     {more | over | {found, #{pid() => pos_integer()}}, search()}.
 step(Now, #search{stage = over, at = At, again_ns = AgainNs, round = Round} = S)
   when Now - At >= ?EVERY_NS ->
-    %% After all of them it goes on with those that there are then.
+    %% After the last process comes a new round, of those that exist then.
     Next = case sderl_prof_round:is_over(Round) of
         true -> sderl_prof_round:new(processes());
         false -> Round

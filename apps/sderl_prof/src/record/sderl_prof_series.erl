@@ -52,7 +52,7 @@ process had the name.
 }).
 -opaque series() :: #series{}.
 
--doc "Nothing yet, from now on, of what is to take so long.".
+-doc "No readings yet, from now on, of a sampling that is to take so long.".
 -spec new(At :: integer(), Ns :: pos_integer(), Names :: [atom()]) -> series().
 new(At, Ns, Names) ->
     #series{point_ns = max(?LEAST_NS, Ns div ?POINTS), names = Names, points = [#point{at = At}]}.
@@ -136,7 +136,7 @@ boxes(A, B) ->
         {N + N2, Sum + Sum2, max(Most, Most2)}
     end, A, B).
 
--doc "All points that have readings, at an end at this time.".
+-doc "All points that have readings; the last one ends at this time.".
 -spec result(End :: integer(), series()) -> result().
 result(End, #series{names = Names, points = Points}) ->
     #{names => [atom_to_binary(Name) || Name <- Names], points => points(End, Points, [])}.

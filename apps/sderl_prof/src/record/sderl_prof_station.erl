@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_station).
 -moduledoc """
-What the one who records several nodes needs on each of them: the clock, the groups, and the files
-of a recording in pieces. Needs no other module of this project, so that it can be loaded into any
+What a recording of several nodes needs on each of them: the clock, the groups, and the files in
+pieces. Needs no other module of this project, so that it can be loaded into any
 node.
 """.
 
@@ -64,7 +64,7 @@ is_part(Name) ->
 
 -doc """
 Whether a recording may still write into this folder: its file does not tell the end, and the node
-records. What a node has left that died does not change any more.
+records. The files of a node that died do not change any more.
 """.
 -spec is_recording(file:filename_all()) -> boolean().
 is_recording(Dir) ->
@@ -95,8 +95,8 @@ read(Dir, Name, At, Size) ->
     end).
 
 -doc """
-The checksum of so many bytes of a file from a place on, and how many these are, if there are not so
-many.
+The checksum of so many bytes of a file from a place on, and how many bytes these are: the file may
+end before.
 """.
 -spec digest(file:filename_all(), file:filename(), At :: non_neg_integer(),
              Bytes :: non_neg_integer()) ->
@@ -129,7 +129,7 @@ with_file(Dir, Name, Fun) ->
         {error, Why} -> {error, Why}
     end.
 
--doc "Whether the folder has a file of this name: by it is told whether two folders are one.".
+-doc "Whether the folder has a file of this name: a mark tells whether two folders are one.".
 -spec is_there(file:filename_all(), file:filename()) -> boolean().
 is_there(Dir, Name) -> filelib:is_file(filename:join(Dir, Name)).
 

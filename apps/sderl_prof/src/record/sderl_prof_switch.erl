@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_switch).
 -moduledoc """
-What a node has once, switched on for one process: it is off again however that process ends. A
-process of its own holds it, because a killed one cleans nothing up.
+Switches something on of which a node has one only, and off again when the process that asked for it
+ends, however it does. A guard does that, because a killed process cleans nothing up.
 
 It needs no other module of this project, so that it can be loaded into any node.
 """.
@@ -10,7 +10,7 @@ It needs no other module of this project, so that it can be loaded into any node
 -export([on/2, off/1, take_accounting/0, threads/0]).
 -export_type([switch/0]).
 
--doc "`none`: somebody else had switched it on, and goes on having it.".
+-doc "`none`: somebody else had switched it on, and keeps it.".
 -type switch() :: none | {pid(), reference(), fun(() -> term())}.
 
 -doc "Switches on by `On`, which tells whether it did; `Off` is called at the end.".
@@ -55,7 +55,7 @@ take_accounting() ->
     on(fun() -> not erlang:system_flag(microstate_accounting, true) end,
        fun() -> erlang:system_flag(microstate_accounting, false) end).
 
--doc "What it has counted, by types of threads; the number of these threads comes with it.".
+-doc "The counters of microstate accounting by type of thread, with the number of threads.".
 -spec threads() -> [{atom(), pos_integer(), #{atom() => non_neg_integer()}}].
 threads() ->
     lists:foldl(fun(#{type := Type, counters := Counters}, All) ->

@@ -10,7 +10,7 @@ a node has one; and tells what its reader must know of this virtual machine. For
 -export([code_of/1, alias_bits/0, numbers/1]).
 -export([take_profiler/2, end_profiler/2, give_back_profiler/1, guard/2]).
 
-%% So late nothing is that was told.
+%% No event of the system profiler is later than this.
 -define(LATE_MS, 5_000).
 
 -doc """
@@ -35,9 +35,9 @@ code_of(Functions) ->
      || Module <- lists:usort([M || {{M, _, _}, _} <- Functions]), erlang:module_loaded(Module)].
 
 -doc """
-How many bits aliases of processes have turned: an alias ends in the number of its process with its
-low bits turned to the left by 3, as many as the table of processes has. `none` where this virtual
-machine makes them in another way.
+How many low bits of a process's number are rotated in its aliases: as many as the table of
+processes has, by 3 to the left. An alias ends in that number. `none` where this virtual machine
+makes aliases in another way.
 """.
 -spec alias_bits() -> none | pos_integer().
 alias_bits() ->
@@ -82,7 +82,7 @@ trace_processes(Session, Who, Flags) when is_atom(Who) ->
 trace_processes(Session, Who, Flags) ->
     with_children(Session, lists:usort(lists:append([pids(Whom) || Whom <- Who])), Flags).
 
-%% One that ends now is none.
+%% A process that ends now is left out.
 with_children(Session, Pids, Flags) ->
     lists:foreach(fun(Pid) ->
         catch_badarg(fun() -> trace:process(Session, Pid, true, [set_on_spawn | Flags]) end)
@@ -114,7 +114,7 @@ catch_badarg(Fun) ->
 is_on(Session) -> catch_badarg(fun() -> trace:info(Session, new, flags) end) =/= error.
 
 -doc """
-With what a process receives from another node comes the name of that node: `{Node, sderl_from}`
+Has the name of the sending node recorded with each message from another node: `{Node, sderl_from}`
 behind the message. (The virtual machine does not know the process.) Messages of the node itself
 stay as they are.
 """.
@@ -130,7 +130,7 @@ trace_senders(Session, true) ->
 
 %% ---------------------------------------------------------------- the system profiler
 
--doc "Has it tell the port, unless somebody else has it.".
+-doc "Has the system profiler report to the port, unless somebody else has it.".
 -spec take_profiler(port(), [atom()]) -> taken | busy | unused.
 take_profiler(_, []) ->
     unused;
@@ -148,9 +148,9 @@ take_profiler(Port, Flags) ->
     end.
 
 -doc """
-Gives it back, if it tells the port, when that has all that was told before. A thread of the virtual
-machine passes on what was told, to whom the profiler tells then: on a busy machine it is late, now
-and then by all of a short recording.
+Gives the profiler back, if it reports to the port, when the port has all earlier events. A thread
+of the virtual machine passes these on, to the receiver that the profiler has at that moment: on a
+busy machine they are late, now and then by all of a short recording.
 """.
 -spec end_profiler(port() | closed, Flags :: [atom()]) -> ok.
 end_profiler(Port, Flags) ->
@@ -186,7 +186,7 @@ pass_on(Last, Now, Port, Processes) ->
         ok
     end.
 
--doc "Gives it back, if it tells the port.".
+-doc "Gives the profiler back, if it reports to the port.".
 -spec give_back_profiler(port() | closed) -> ok.
 give_back_profiler(Port) ->
     case erlang:system_profile() of

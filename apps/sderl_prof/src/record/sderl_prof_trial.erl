@@ -29,7 +29,7 @@ the numbers are those of the time until then.
                   full := boolean()}.
 
 -doc "The cost of a recording by this plan into this folder, which is not made.".
--spec run(Plan :: map(), Dir :: file:filename_all()) ->
+-spec run(sderl_prof_options:plan(), Dir :: file:filename_all()) ->
     {ok, cost()} | {error, sderl_prof_recorder:reason()}.
 run(Plan, Dir) ->
     maybe
@@ -62,7 +62,7 @@ measured(Plan, Dir) ->
             sderl_prof_recorder:await(Recorder, infinity),
         Settled = Began + ?SETTLE_MS * 1_000_000,
         Files = filelib:wildcard("events.*.trace", Dir),
-        %% A trial that is full before is all that there is.
+        %% All events count where the trial was full before that.
         {Events, Bytes} = count(Dir, Files, Settled),
         case Events of
             0 when Ended =:= full ->
