@@ -225,7 +225,7 @@ stay(true, Owner, Fleet, #{layout := #{consistency := Consistency} = Layout}, Op
 cluster(available) -> ~"demo";
 cluster(majority) -> ~"demo, by majority".
 
-%% From here on Ctrl-C is for us: it is how this ends.
+%% From here on this process gets Ctrl-C, by which it ends.
 until_stopped(Fleet, Nodes) ->
     ok = sderl_signals:tell(self()),
     watched(Fleet, Nodes, monitor(process, Fleet), #{}).

@@ -95,8 +95,7 @@ planned(Options0) ->
         {usage, Message} -> {usage, Message}
     end.
 
-%% Without a limit one group of all nodes would suit best, which is the full mesh that nobody asks
-%% for.
+%% Without a limit one group of all nodes would be the best plan, which is a full mesh.
 assume_limits(#{pattern := Pattern} = Options) when Pattern =/= auto -> {Options, ""};
 assume_limits(#{max_group := _} = Options) -> {Options, ""};
 assume_limits(#{max_links := _} = Options) -> {Options, ""};
@@ -116,7 +115,7 @@ first_error(Results) ->
 
 %% ---------------------------------------------------------------- input
 
-%% More take minutes.
+%% A plan of more nodes takes minutes.
 -define(MOST, 5000).
 
 -define(PATTERNS, #{"auto" => auto, "star" => star, "tree" => tree, "ring" => ring,

@@ -214,7 +214,7 @@ said(other_version) -> "runs a release of sderl without majority groups";
 said(silent) -> "does not answer in time";
 said(unreachable) -> "is not reached from here".
 
-%% A lost member that is alive would go on with others that are cut off from here.
+%% A member that is alive could go on deciding with others that cannot be reached from here.
 check_lost(Lost) ->
     case [Node || {Node, Look} <- Lost, is_alive(Look)] of
         [] -> ok;
@@ -296,7 +296,7 @@ why(not_running) -> "is up without the application sderl";
 why(unreachable) -> "does not answer";
 why(Why) -> io_lib:format("~0tp", [Why]).
 
-%% It is done; that it writes again is what the operator wants to see.
+%% The operator wants to see that the group writes again.
 await_decision(Node, Group) ->
     Decides = fun() ->
         case look(Node, Group) of

@@ -8,7 +8,7 @@ It is the folder `book` in that of the recording, and is made from the books of 
 -export([open/2, books/2, format_error/1]).
 -export_type([reason/0]).
 
-%% Sends that are told behind the moment at which the message was there; further ones stay so.
+%% Sends that are told after their message was there, and put right; further ones stay.
 -define(MOST_LATE, 200_000).
 %% By so much at most.
 -define(LATE_NS, 1_000_000_000).
@@ -108,7 +108,8 @@ left_out(Books, Missing) ->
         ++ [<<Node/binary, " is left out: its clock could not be asked">>
             || {#{node := Node, clock := null}, _} <- Books].
 
-%% Where one tells what could run and another one does not, the latter seems to wait.
+%% Where one node recorded what could run and another one did not, processes of the latter seem to
+%% wait.
 different(Parts) ->
     Modes = [{Node, mode(Book)} || #{entry := #{node := Node}, book := Book} <- Parts],
     case lists:member(recorded, [Mode || {_, Mode} <- Modes]) of

@@ -21,7 +21,7 @@ the begin of the trace. Several processes go over the events, each for a part of
 -doc """
 `top`: rows of each list; `parts`: points of each curve; `path_to`: the name or pid of the process
 to whose last run the critical path leads, by default that of what ran last; `progress` is called
-with the events that the two longest passes have seen in the mean, and with all of them.
+with the events that the two longest passes have seen on average, and with all of them.
 """.
 -type options() :: #{top => pos_integer(), parts => pos_integer(), path_to => binary(),
                      progress => fun((non_neg_integer(), pos_integer()) -> term())}.

@@ -2,8 +2,8 @@
 -module(sderl_prof_viewer).
 -moduledoc """
 The processes that hold an open recording (`m:sderl_prof_view`), or samples
-(`m:sderl_prof_samples`). Each answers one question at a time: one of them what is quick, so that
-the time line moves, the other one what reads the events of a part of the time.
+(`m:sderl_prof_samples`). Each answers one question at a time: one of them the quick questions, so
+that the time line can move, the other one those that read the events of a part of the time.
 """.
 
 -behaviour(gen_server).
@@ -24,7 +24,7 @@ the time line moves, the other one what reads the events of a part of the time.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
--doc "The process for what is quick, and the other one.".
+-doc "The process for quick questions, and the other one.".
 -type viewer() :: {Quick :: pid() | atom(), Parts :: pid() | atom()}.
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).

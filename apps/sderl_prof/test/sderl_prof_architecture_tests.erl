@@ -1,5 +1,5 @@
-%% The folders of sderl_prof: who may call whom (its README.md says what is in them). Who may know
-%% which application is in sderl_apps_tests.
+%% Which folder of sderl_prof may call which; its README.md says what is in them. sderl_apps_tests
+%% has the same of applications.
 -module(sderl_prof_architecture_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_attach).
 -moduledoc """
-Makes this program a hidden node that knows a running cluster.
+Makes this program a hidden node that is connected to a running cluster.
 
 It listens nowhere, is registered nowhere and starts no epmd: it only calls. The cookie is read
 from a file, so that no list of processes shows it; `bin/sderl` gives the file and the port of
@@ -15,9 +15,9 @@ epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as ever
 
 -import(sderl_command, [option/4]).
 
-%% So many of the nodes that run here are named.
+%% Nodes that run here and are named in a message.
 -define(NAMED, 3).
-%% More than anybody runs; a cluster that has more is none that one program should kill.
+%% The search for nodes ends with so many: more than anybody runs.
 -define(MOST_NODES, 5000).
 -define(ASK_MS, 5000).
 
@@ -59,8 +59,8 @@ cookie(File) ->
     end.
 
 -doc """
-A line about the nodes of this user that are known to run here, empty where none are; `Option` is
-what takes one of their names.
+A line with the nodes of this user that are known to run here, empty where there are none; `Option`
+is the option that takes such a name.
 """.
 -spec running(Option :: string()) -> unicode:chardata().
 running(Option) ->
@@ -139,8 +139,8 @@ start(Node, Prefix) ->
     end.
 
 -doc """
-All nodes that are linked to one, or to one of those, and so on; hidden ones left out. `Lost`: could
-not be asked.
+All nodes that are linked to one, or to one of those, and so on, without hidden ones; `Lost` are
+those that did not answer.
 """.
 -spec discover(node()) -> {Nodes :: [node()], Lost :: [node()]}.
 discover(Node) -> discover([Node], #{}, #{}).

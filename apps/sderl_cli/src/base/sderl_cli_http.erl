@@ -75,7 +75,7 @@ trust(#{tls_ca := File}) ->
 trust(_) ->
     {ok, []}.
 
--doc "What is at a path below `/api/v1`, decoded.".
+-doc "Gets what is at a path below `/api/v1`, decoded.".
 -spec get(place(), iodata()) -> {ok, term()} | {error, unicode:chardata()}.
 get(#{url := Url} = Place, Path) ->
     ask(get, {address(Url, Path), headers(Place)}, Place).

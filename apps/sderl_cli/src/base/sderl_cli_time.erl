@@ -4,7 +4,7 @@
 
 -export([seconds/2, time/1]).
 
--doc "The seconds of a time that is longer than none, and at most so many.".
+-doc "The seconds of a time, which are above 0 and at most `Most`.".
 -spec seconds(string(), Most :: pos_integer()) -> {ok, pos_integer()} | error.
 seconds(Text, Most) ->
     Units = #{"s" => 1, "m" => 60, "h" => 3600, "d" => 86_400},
@@ -15,7 +15,7 @@ seconds(Text, Most) ->
         _ -> error
     end.
 
--doc "A time in milliseconds, to the second.".
+-doc "A Unix time in milliseconds as local date and time, to the second.".
 -spec time(Ms :: integer()) -> unicode:chardata().
 time(Ms) ->
     calendar:system_time_to_rfc3339(Ms div 1000, [{unit, second}, {time_designator, $\s}]).

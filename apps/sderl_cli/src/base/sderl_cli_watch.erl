@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_watch).
 -moduledoc """
-The common part of `bin/sderl mon` and `bin/sderl top`: their options, and how this program becomes
-a monitoring node of a running or a made-up cluster.
+The common part of `bin/sderl mon`, `top` and `prof open`: options, how this program becomes a
+monitoring node of a running or a synthetic cluster, and serving pages until Ctrl-C.
 
 The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and runs the application
 `sderl_mon`. Everything that it loaded or started on the nodes ends there by itself when this

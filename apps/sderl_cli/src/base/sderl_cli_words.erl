@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_words).
 -moduledoc """
-What `bin/sderl chaos` and `recover` are told: targets, durations, windows, terms. Pure. Errors are
-sentences that name the word and what belongs there.
+Values in the arguments of `bin/sderl chaos` and `recover`: targets, durations, windows, terms.
+Pure. Errors are sentences that name the word and what belongs there.
 """.
 
 -export([target/1, duration/1, window/1, term/1]).

@@ -226,7 +226,7 @@ spared(#{chaos := #{limits := #{never_nodes := Never} = Limits} = Chaos} = Optio
                                   "reached; found: ~ts", [Node, names(Found)])}
     end.
 
-%% Where what is cut off comes back later, and nothing is registered meanwhile.
+%% The target groups that decide by majority: a side without one registers nothing.
 majority_groups(Nodes, #{chaos := #{targets := Targets}}) ->
     Wanted = [Group || #{group := {s_group, Group}} <- Targets],
     Answers = case Wanted of
@@ -243,7 +243,7 @@ majority_groups(Nodes, #{chaos := #{targets := Targets}}) ->
 logged(#{chaos := Chaos, log := File} = Options, Nodes, Majority) ->
     maybe
         {ok, Log} ?= sderl_cli_chaos_log:open(File),
-        %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
+        %% From here on this process gets Ctrl-C. (Tests run without the program that passes it on.)
         _ = sderl_fleet_task:attempt(fun() -> sderl_signals:tell(self()) end),
         Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes,
                          Options#{majority => Majority}, Log),
@@ -392,7 +392,7 @@ status(Service) ->
         Status -> Status
     end.
 
-%% The messages of the meantime.
+%% Messages that came before it stopped.
 rest(Service, Log) ->
     receive
         {sderl_chaos, Service, {What, Kill} = Event} ->
@@ -454,7 +454,7 @@ first_error([]) -> ok;
 first_error([ok | Results]) -> first_error(Results);
 first_error([{error, _} = Error | _]) -> Error.
 
-%% Between two drawings of the bar.
+%% The progress bar is drawn again below the text.
 say(Text) ->
     ok = sderl_progress:done(),
     io:put_chars(sderl_visible:text(Text)).

@@ -44,7 +44,7 @@ request(#{~"nodes" := Nodes} = Request) ->
                      || Node := #{~"said" := Said} <- maps:iterator(Nodes, ordered)],
      results(Request)].
 
--doc "What came of it on each node.".
+-doc "The result of a request on each node.".
 -spec results(map()) -> unicode:chardata().
 results(#{~"nodes" := Nodes}) ->
     [[[[Node, ":\n"] || map_size(Nodes) > 1], node_result(Result)]

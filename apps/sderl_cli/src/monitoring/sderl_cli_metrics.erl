@@ -115,7 +115,7 @@ do(Do, Options) ->
                              fun(Answer) -> show(Do, Answer) end)
     end.
 
-%% One of a metric or a place that is gone spoils no page.
+%% A chart of a metric or a place that is gone does not stop the page.
 chart(#{~"metric" := Metric, ~"place" := Of}, Window, Place) ->
     sderl_cli_http:get(Place, series_path(Metric, place(Of), Window, 300)).
 

@@ -61,7 +61,7 @@ pages(#{~"pages" := Pages} = Answer) ->
 unread(#{~"problem" := Problem}) when is_binary(Problem), Problem =/= ~"" -> [Problem, $\n];
 unread(_) -> "".
 
--doc "The charts of a page with what was told of each; why there is nothing of the others.".
+-doc "The charts of a page with their numbers; of those without, the reason.".
 -spec page(map(), [{Chart :: map(), {ok, Series :: map()} | {error, unicode:chardata()}}]) ->
     unicode:chardata().
 page(#{~"name" := Name, ~"window" := Window}, Charts) ->

@@ -152,7 +152,7 @@ otlp(#{otlp := _}, _) ->
 otlp(_, Attach) ->
     {ok, Attach}.
 
-%% Known before anything starts.
+%% Checked before anything starts.
 rules(#{alarms := File}) ->
     case sderl_alarms_file:read(File) of
         {ok, _} -> ok;
@@ -210,7 +210,7 @@ known_plugins(Parsed) ->
         [Why | _] -> {error, ["--plugins: ", Why]}
     end.
 
-%% A cluster that is made up, or was, has nothing that should be there tomorrow.
+%% Nothing is kept of a synthetic cluster or of a replayed recording.
 state(_, #{state := Dir}) -> Dir;
 state(#{source := #{seed := Seed}}, _) ->
     Name = unicode:characters_to_list(atom_to_binary(Seed)),

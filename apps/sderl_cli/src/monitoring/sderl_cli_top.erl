@@ -13,7 +13,7 @@ screen is that of `m:sderl_cli_top_screen`.
 
 -import(sderl_clock, [now_ms/0]).
 
-%% Numbers of the second interval: rates need two looks.
+%% The wait for the numbers of the second interval: rates need two looks.
 -define(FIRST_MS, 20_000).
 -define(SIZE_MS, 2000).
 

@@ -75,8 +75,8 @@ next(This, [First | _] = All) ->
 scrolled(By, #{top := Top} = State) -> State#{top := max(0, Top + By)}.
 
 -doc """
-The lines of a screen so wide, and so high; `infinity` rows: everything but the lesser links. No
-line is wider, none has control characters but, with `color`, those for colours.
+The lines of a screen of this size; with `infinity` rows all lines, but of links only the first 20.
+No line is wider than the screen, and none has control characters except, with `color`, for colours.
 """.
 -spec lines(data(), state(),
             #{columns := pos_integer(), rows := pos_integer() | infinity, color => boolean()}) ->
@@ -110,7 +110,7 @@ shown(View) -> [View].
 heading({_, [{"", left}], [_ | _]}) -> 2;
 heading(_) -> 3.
 
-%% Few rows are shown of each, then more of what has more.
+%% Each table gets rows in turn, until it has all of its own or the screen is full.
 shares(_, Counts, infinity) -> Counts;
 shares(_, [_], Left) -> [Left];
 shares(all, Counts, Left) -> grown([0 || _ <- Counts], Counts, Left).
@@ -200,8 +200,8 @@ count(N, What) -> [integer_to_list(N), " ", What, "s"].
 
 %% ---------------------------------------------------------------- tables
 
-%% {Title, [{Column, left | right, Least width}], Rows}: the first column takes what is left, those
-%% behind go first.
+%% {Title, [{Column, left | right}], Rows}: the first column takes the room that is left, and where
+%% there is too little the last columns are left out first.
 table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
                 frame := #{groups := Samples, links := Links}}, _) ->
     #{inside := Inside, between := Between, free := WithFree, hidden := Hidden} =
@@ -220,7 +220,7 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
             by_name(Groups),
         S <- [maps:get(Id, Samples, #{})]
     ],
-    %% The part that completes the traffic.
+    %% The traffic that is of no single group.
     Free = maps:get(sderl_mon_traffic:free(), Inside, 0),
     Rest = [
         {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
@@ -300,14 +300,14 @@ by_name(Map) ->
     Keyed = [{sderl_mon_text:natural(Id), Of} || {Id, _} = Of <- maps:to_list(Map)],
     [Of || {_, Of} <- lists:sort(Keyed)].
 
-%% Where no probe counts them nobody knows.
+%% Without a probe on any member the number of names is unknown.
 names(Names, Members, Nodes) ->
     case lists:any(fun(Member) -> sderl_mon_types:is_probed(Member, Nodes) end, Members) of
         true -> integer_to_list(Names);
         false -> "-"
     end.
 
-%% In lines that are no wider, where words are not; each begins with so much.
+%% The text in lines of at most so many columns, broken between words, each with this indent.
 wrapped(Text, Columns, Indent) ->
     Width = max(20, Columns) - length(Indent),
     {Lines, Last} = lists:foldl(

@@ -60,8 +60,8 @@ done({error, Why}) -> {error, sderl_prof_cluster:format_error(Why)};
 done(Fine) -> Fine.
 
 -doc """
-What the arguments mean: the nodes that were named, and what these know of others. Those that cannot
-be asked are among them. This program has to be a node.
+The nodes that the arguments mean: those that are named, and with `--all` or `--group` further ones
+that the first one knows, also those that do not answer. This program has to be a node.
 """.
 -spec wanted([node(), ...], Cookie :: atom(), #{atom() => term()}) ->
     {ok, [node(), ...]} | {error, sderl_command:text()}.
@@ -85,7 +85,7 @@ wanted([First | _] = Named, Cookie, Parsed) ->
 connected(Node, Cookie) ->
     case net_kernel:connect_node(Node) of
         true -> ok;
-        %% It says what helps.
+        %% Its error tells what to do.
         _ -> sderl_cli_attach:attach(Node, Cookie, ?PREFIX)
     end.
 
@@ -147,7 +147,7 @@ indexed({ok, #{nodes := []}}) -> {error, "the recording has no nodes"};
 indexed({error, Why}) -> {error, sderl_prof_cluster_index:format_error(Why)};
 indexed(Fine) -> Fine.
 
-%% Several come at a time; the bar is that of all of which something is known.
+%% Several nodes are fetched at a time; the bar is that of all that have begun.
 shown() ->
     Show = sderl_progress:reporter("fetching"),
     Table = ets:new(fetching, [public]),

@@ -23,7 +23,7 @@ costs(Costs) ->
 -spec failures([{binary(), binary()}]) -> sderl_command:text().
 failures(Failures) -> [["! ", Node, ": ", Why, "\n"] || {Node, Why} <- Failures].
 
--doc "How the recording ended, and what to do with it.".
+-doc "How the recording ended, and what to do next.".
 -spec recorded(sderl_prof_cluster_index:index(), file:filename()) -> sderl_command:text().
 recorded(#{nodes := Nodes} = Index, Dir) ->
     [

@@ -9,10 +9,10 @@ and print what each says: `m:sderl_cli_prof_sample` and `m:sderl_cli_prof_vm`.
 -export_type([looking/0]).
 
 -define(PREFIX, "sderl-prof").
-%% A node gets ready within.
+%% A node has to be ready within this time.
 -define(READY_MS, 60_000).
 
--doc "How nodes are looked at; `label` and `seconds` are those of the bar that is shown.".
+-doc "How nodes are looked at; `label` and `seconds` are those of the progress bar.".
 -type looking() :: #{
     begin_ := fun(([node()]) -> [{ok, term()} | {error, term()}]),
     await := fun((term()) -> {ok, map()} | {error, term()}),
@@ -73,7 +73,7 @@ looked(Nodes, #{begin_ := Begin, await := Await, stop := Stop, format_error := F
     {[Report || {ok, Report} <- Results],
      [Format(Why) || {error, Why} <- Begun ++ Results]}.
 
--doc "Prints what these reports say; where nodes failed, they are told behind it, as an error.".
+-doc "Prints the reports; where nodes failed, an error with these nodes follows.".
 -spec print({help, sderl_command:text()}, [map()], Failures :: [unicode:chardata()]) ->
     sderl_command:result().
 print(Shown, _, []) -> Shown;

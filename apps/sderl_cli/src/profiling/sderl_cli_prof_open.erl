@@ -4,7 +4,7 @@
 
 -export([check/1, start/3, serve/3]).
 
--doc "The environment of `sderl_web` that the options mean.".
+-doc "The options as the environment of `sderl_web`.".
 -spec check(#{atom() => term()}) -> {ok, map()} | {wrong, sderl_command:text()}.
 check(Parsed) ->
     case sderl_web_start:check(maps:remove(file, Parsed)) of
@@ -43,7 +43,7 @@ start(File, What, Web) ->
 pages({samples, _}) -> #{profile => samples, resources => [sderl_cli_prof_samples_resource]};
 pages(_) -> #{profile => true, resources => [sderl_cli_prof_resource]}.
 
-%% A browser that is told the page need not load another one first.
+%% With the page in the link, a browser does not load another one first.
 to_page({samples, _}, Link) -> page(~"#/samples?token=", Link);
 to_page(_, Link) -> page(~"#/profile?token=", Link).
 
@@ -64,7 +64,7 @@ viewer(Dir) ->
         {error, Why} -> {error, sderl_prof_view:format_error(Why)}
     end.
 
-%% A recording has nothing that should be there tomorrow.
+%% Alarms and the audit log of a recording are not kept.
 without_state() ->
     _ = [application:load(App) || App <- [sderl_alarms, sderl_actions]],
     application:set_env([{sderl_alarms, [{rules_file, undefined}, {state_dir, undefined}]},

@@ -12,7 +12,7 @@
 %% Callers of a function, and functions that it calls.
 -define(NEIGHBOURS, 3).
 
--doc "How a recording ended, and what to do with it.".
+-doc "How a recording ended, and what to do next.".
 -spec recorded(sderl_prof_recorder:info(), file:filename_all()) -> sderl_command:text().
 recorded(#{ended := Ended, written := Written, began := Began, ended_at := At, node := Node} = Info,
          Dir) ->
@@ -182,7 +182,7 @@ neighbours(#{functions := Rows}) ->
     [[Function, "\n", edges("called by", caller, Callers), edges("calls", callee, Callees)]
      || #{function := Function, callers := Callers, callees := Callees} <- Rows].
 
-%% One without calls has time of which it is not known who called.
+%% An edge without calls has time whose caller is not known.
 edges(Title, End, All) ->
     told(Title, End, [Edge || #{calls := N} = Edge <- All, N > 0]).
 

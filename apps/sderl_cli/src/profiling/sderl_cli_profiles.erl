@@ -4,8 +4,8 @@
 Profiles of a running cluster as actions of the dashboard: who may begin, stop and delete them, and
 what the audit log is told. `m:sderl_prof_live` does it.
 
-A sampling needs the role operator. What records events slows the nodes down while it lasts, and
-has what processes send in its files, and needs the role admin.
+A sampling needs the role operator. A recording needs the role admin, because it slows the nodes
+down while it lasts, and its files have what processes send.
 """.
 
 -export([start/2, web/0, may/2, begin_/2, confirm/3, stop/2, delete/2]).
@@ -40,7 +40,7 @@ connect(Node) ->
 
 %% ---------------------------------------------------------------- what people do
 
--doc "Begins one; it is in the audit log before.".
+-doc "Begins a profile; the audit log has it before.".
 -spec begin_(asked(), context()) -> {ok, Id :: binary()} | error().
 begin_(#{on := On, kind := Kind} = Asked, #{name := Name} = Context) ->
     Id = sderl_prof_live:new_id(),
@@ -59,19 +59,19 @@ begin_(#{on := On, kind := Kind} = Asked, #{name := Name} = Context) ->
         {error, _, _} = Error -> refused(~"action.profile", Id, Args#{on => On}, Error, Context)
     end.
 
--doc "Begins to record one of which the cost is known.".
+-doc "Begins a recording whose cost is known.".
 -spec confirm(Id :: binary(), Insists :: boolean(), context()) -> ok | error().
 confirm(Id, Insists, Context) ->
     changed(~"profile.begin", Id, #{force => Insists}, Context, fun() ->
         sderl_prof_live:confirm(Id, Insists)
     end).
 
--doc "Ends one before its time.".
+-doc "Ends a profile before its time.".
 -spec stop(Id :: binary(), context()) -> ok | error().
 stop(Id, Context) ->
     changed(~"profile.stop", Id, #{}, Context, fun() -> sderl_prof_live:stop(Id) end).
 
--doc "Deletes one that is over.".
+-doc "Deletes a profile that is over.".
 -spec delete(Id :: binary(), context()) -> ok | error().
 delete(Id, Context) ->
     changed(~"profile.delete", Id, #{}, Context, fun() -> sderl_prof_live:remove(Id) end).

@@ -65,7 +65,7 @@ below(One, #{path := Path} = Route) ->
     Problems = maps:get(problems, Route, []),
     in_role(Route#{path := One ++ Path, problems => lists:usort([conflict, not_found | Problems])}).
 
-%% Texts of this machine are not for all who may look.
+%% Not everybody who may look at profiles may read source files of this machine.
 in_role(#{op := profile_source} = Route) -> Route#{role := admin};
 in_role(Route) -> Route.
 

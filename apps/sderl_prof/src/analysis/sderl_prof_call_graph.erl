@@ -5,8 +5,8 @@ Who calls whom, how often and for how long: made of stacks with their time and o
 `sderl_prof_calls:result/1` has them. Pure.
 
 In each stack the time of a function with what it calls counts once, to the caller of its outermost
-call. So the time that its callers give to a function is all the time that it has, with recursion,
-too. Where nothing recurs, what a function calls has, with the function's own time, all of its time.
+call. So the times of the edges from its callers add up to the time of a function, with recursion,
+too. Without recursion its own time and the times of the edges to what it calls do so as well.
 
 A caller of 0 is one that is not known.
 """.
@@ -45,7 +45,8 @@ make(#{stacks := Stacks, calls := Counts}) ->
     #{ns => lists:sum([Ns || {_, Ns} <- Stacks]), functions => Functions, edges => Called,
       left => {0, 0}}.
 
-%% From the outermost function on: each that was not there before has its time from the one above.
+%% From the outermost function on: each that is not yet in the stack adds to the edge from its
+%% caller.
 given(_, [F | Stack], Ns, Seen, Edges) when is_map_key(F, Seen) ->
     given(F, Stack, Ns, Seen, Edges);
 given(Caller, [F | Stack], Ns, Seen, Edges) ->

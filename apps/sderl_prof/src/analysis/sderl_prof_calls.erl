@@ -4,8 +4,8 @@
 Where the time goes, by stacks of functions, from events of the item `callgraph`. Pure.
 
 A call comes with the function to which it returns. Frames above that one have made a tail call, and
-are gone. Time counts to the stack at hand while the process runs; without events of scheduling, all
-of it does. Recursion is one frame.
+are gone. The time in which the process runs counts to its present stack; without events of
+scheduling, all time does. Recursion is one frame.
 """.
 
 -export([new/1, new/2, step/6, result/1, functions/1]).
@@ -15,7 +15,7 @@ of it does. Recursion is one frame.
 
 -define(DEEPEST, 256).
 
--doc "Words of functions, the innermost first.".
+-doc "The words of its functions, the innermost first.".
 -type stack() :: [pos_integer()].
 
 -type result() :: #{stacks := [{stack(), non_neg_integer()}],
@@ -32,7 +32,7 @@ of it does. Recursion is one frame.
 }).
 -opaque calls() :: #calls{}.
 
--doc "Nothing yet; at most so many different stacks are told apart.".
+-doc "Nothing yet; at most so many different stacks are distinguished.".
 -spec new(pos_integer()) -> calls().
 new(Most) -> #calls{time = sderl_prof_tally:new(Most)}.
 

@@ -113,7 +113,7 @@ told(_, _) -> ok.
 called(_, _, _, _, _, none) -> none;
 called(T, K, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls).
 
-%% How much each process sent and received is no evidence; that is half of the work.
+%% No finding needs how much each process sent and received, and counting it is half of the work.
 is_of_activity(K, #{mode := Mode}) when K =:= ?SEND; K =:= ?RECEIVE -> Mode =:= messages;
 is_of_activity(_, _) -> true.
 

@@ -2,8 +2,8 @@
 -module(sderl_prof_operations).
 -moduledoc """
 The operations on groups in a book, of a recording of `s_group`: who called which, with what, when,
-how long it took and what came of it. An operation that is called by another one is a part of that;
-so is what a process calls behind one whose end was lost, until the process ends.
+how long it took and what it returned. An operation that is called by another one is a part of that,
+and not listed; neither is what a process calls after one whose end was lost.
 """.
 
 -export([find/2, told/2]).

@@ -6,10 +6,10 @@ that is; processes that others have asked and wait for while these work; schedul
 process could run. Pure; it is told of each change of a process's state (`change/6`), of messages
 and of schedulers, in the order of time.
 
-A process has asked another one when that is the last to which it has sent, and has answered it
-since. Casts are no questions, for they have no answer. Of the time between question and answer
-counts what the asked process ran or waited for a scheduler: if it waits itself, it is not what the
-others wait for.
+A process has asked another one if that is the last one to which it has sent, and if that has sent
+it something since, the answer. Casts are no questions, for they have no answer. Of the time between
+question and answer only that counts in which the asked process runs or waits for a scheduler: while
+it waits itself, the others wait for something else.
 """.
 
 -export([new/2, change/6, send/4, exited/3, awake/3, finish/2]).

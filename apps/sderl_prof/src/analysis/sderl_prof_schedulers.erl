@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_schedulers).
 -moduledoc """
-Schedulers that are awake, from the events of the item `schedulers`. Pure. The mean over all of the
-time is what a speedup is lost by (claim C17): schedulers that sleep while there is work.
+Schedulers that are awake, from the events of the item `schedulers`. Pure. Their mean over all of
+the time shows what speedup is lost by schedulers that sleep while there is work (claim C17).
 """.
 
 -export([new/3, step/5, result/2]).

@@ -3,9 +3,9 @@
 -moduledoc """
 What a sampler (`m:sderl_prof_sampler`) has counted, as shares with intervals. Pure.
 
-Each look stands for some time, so a share is the sum of the times of looks with what it is the
-share of, by that of all looks. Its interval is Wilson's, of 95 %, of as many looks as would tell as
-much if each stood for as long: the square of the sum by the sum of the squares.
+Each look stands for some time, so a share is the time of some looks, divided by that of all looks.
+Its interval of 95 % is Wilson's, for the effective number of looks: the square of the sum of their
+times, divided by the sum of the squares.
 """.
 
 -export([report/2, states/2, groups/4, places/4, busy/1, sum/1, share/2, schedulers/1,
@@ -49,7 +49,7 @@ report(#{found := #{cells := Cells, groups := Groups, parts := Parts} = Found, n
         samples => sderl_prof_samples_file:encode(Found)
     }.
 
--doc "Those of processes that ran or could have run.".
+-doc "The cells of processes that ran or could have run.".
 -spec busy(cells()) -> cells().
 busy(Cells) ->
     [Cell || {_, _, Status, _, _, _, _, _} = Cell <- Cells,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_summary).
 -moduledoc """
-A recording by what its processes are, in place of which they are, so that it can be compared with
-another one (`m:sderl_prof_difference`). Pure.
+A recording summed by kinds of processes, so that it can be compared with another one, in which pids
+are others (`m:sderl_prof_difference`). Pure.
 
 Processes are kin that have the same name, or that have none and begin in the same function under
 kin parents. Waits are summed by the function in which processes wait. Memory is that of the

@@ -4,9 +4,9 @@
 Counts and sums by key, in bounded memory: pairs of processes with messages, places with waits.
 Pure.
 
-Above its limit a tally puts its smaller half, by sum, together as the rest; how many keys those
-were is known. A key that grows later is counted from then on, so that the sums of keys are lower
-bounds, and the sum of all is exact.
+Above its limit a tally adds the half of its keys with the smaller sums to a rest, and counts these
+keys. A key that comes again begins at 0. So the sums of keys are lower bounds, and the sum of all
+is exact.
 """.
 
 -export([new/1, add/3, result/1]).

@@ -6,11 +6,11 @@ times, and read again piece by piece, several files at once in the order of all.
 
 A row is `<<Order:64/signed, Time:64/signed, Kind, Own:32, OwnKey:64, Peer:16, PeerKey:64,
 Bytes:32>>`: times on the common time line; `Own` and `OwnKey` are the number and the key of the
-process here, `Peer` the number of the other node and `PeerKey` the key of the receiver there. Of a
-receive the sender is not known, and in the place of `PeerKey` is when the message was there at the
-latest: when the process woke, where it waited and this is the first that it received then, and else
-the time of the receive. A send is put in order by the earliest time
-that it can have, a receive by the latest, so that no receive comes before its send.
+process here, `Peer` the number of the other node and `PeerKey` the key of the receiver there. The
+sender of a receive is not known: in the place of `PeerKey` such a row has the time at which the
+message was there at the latest. That is when the process woke, if it waited and this is the first
+message that it received then, and else the time of the receive. A send is put in order by the
+earliest time that it can have, a receive by the latest, so that no receive comes before its send.
 """.
 
 -export([names/1, extract/3, fold/3]).

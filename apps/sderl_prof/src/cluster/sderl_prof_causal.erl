@@ -1,29 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_causal).
 -moduledoc """
-Clocks of several nodes, put right by the messages between them: none can be there before it was
-sent. Pure.
+Corrects the clocks of several nodes by the messages between them: no message can be there before it
+was sent. Pure.
 
 How far each clock is ahead is known with an error (`m:sderl_prof_clock`). Within these errors the
-messages leave a range for each clock. Of the least and of the greatest solution each is one for all
-nodes at once, and so is what is half way between them, which is taken. Between two nodes that send
-to each other both ways should take as long at the least; as far as that is possible for all pairs
-of nodes at once, it is so.
+messages leave a range of shifts for each clock. The least shifts of all nodes together are a
+solution, and so are the greatest; taken is the middle between them, which is a solution, too. If
+two nodes send to each other, their quickest messages are to take as long in both directions, as far
+as that is possible for all pairs of nodes at once.
 
-A node may tell of a send late (`m:sderl_prof_join`). So of the messages of a pair of nodes those
-that took the least, one of a hundred and at most a thousand, do not count. Where even the others do
-not fit the errors, there is no solution, and the clocks stay as they are.
+A send may be told late (`m:sderl_prof_join`). So the quickest messages of a pair of nodes, one of a
+hundred and at most a thousand, do not count. If even the others do not fit the errors, there is no
+solution, and the clocks stay as they are.
 """.
 
 -export([new/0, add/4, shifts/2]).
 -export_type([causal/0, shift/0]).
 
-%% So many of the least times are known, of which one of so many messages does not count.
+%% The quickest messages of a pair that are kept; of so many messages one does not count.
 -define(KEPT, 1001).
 -define(ONE_OF, 100).
-%% The least time between a send and its end, with a nanosecond for rounding.
+%% The least time of a message, with a nanosecond for rounding.
 -define(LEAST, 2).
-%% Both ways are made as long as each other as far as so many tries show that it can be.
+%% The demand that both directions take as long is lowered in so many steps until it can be met.
 -define(TENTHS, 10).
 
 %% By the pair how many there were; up to which time, of so many, they are kept, in no order.
@@ -70,7 +70,7 @@ first([Tenths | Rest], Errors, Ways) ->
         Shifts -> {ok, Shifts}
     end.
 
-%% How much longer than nothing a way may take, if the way back takes as long.
+%% By how much both directions can take longer than the least, if both take as long.
 spare(From, To, Way, Ways) ->
     case Ways of
         #{{To, From} := Back} -> max(0, (Way + Back) div 2 - ?LEAST);

@@ -16,7 +16,7 @@ most 100 millionths.
 -export([sample/1, common/2, common_error/2, error_within/3, drift/1]).
 -export_type([round/0, sample/0, alignment/0]).
 
-%% Of the time since the only sample, so much is added to the error: one part of so many.
+%% With one sample, the error grows by one part in so many of the time since.
 -define(DRIFT, 10_000).
 
 -type round() :: {Asked :: integer(), Said :: integer(), Answered :: integer()}.
@@ -24,7 +24,7 @@ most 100 millionths.
 -type sample() :: #{at := integer(), ahead := integer(), error := non_neg_integer()}.
 -type alignment() :: #{first := sample(), last := sample() | none}.
 
--doc "What some rounds tell together.".
+-doc "The sample that some rounds make together.".
 -spec sample([round(), ...]) -> sample().
 sample(Rounds) ->
     {_, {Asked, Said, Answered}} =

@@ -7,8 +7,8 @@ nodes is larger.
 
 A file that comes is `NAME.part` until it is whole and its checksum is that of the node's. What is
 there of one from an attempt before is checked, and not fetched again. The file `recording` comes
-last, so that a folder that has it is whole. While a node records nothing is fetched of it: a file
-would be one that is not whole, and with `remove` the rest of it would be lost.
+last, so that a folder that has it is whole. Nothing is fetched from a node that still records: its
+files are not whole, and with `remove` the rest of them would be lost.
 """.
 
 -export([fetch/2, node/3, format_error/1]).
@@ -132,8 +132,8 @@ remove_marks(Here) ->
         {error, _} -> ok
     end.
 
-%% A file that is made here is there, too, when both are one folder. One that is gone when it has
-%% been looked for was taken for that of an attempt before, by another one who fetches.
+%% A mark that is made here is seen there, too, if both are one folder. If it is gone afterwards,
+%% another fetch took it for one of an interrupted attempt: once more.
 is_shared(#{here := Here} = Work) ->
     Mark = lists:concat([?HERE, "-", os:getpid(), "-", erlang:unique_integer([positive])]),
     Path = filename:join(Here, Mark),

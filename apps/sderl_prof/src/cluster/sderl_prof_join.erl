@@ -86,7 +86,7 @@ sent({FromNode, Sender}, To, Time, Bytes, #join{ways = Ways, given_up = GivenUp}
             {Matches, send({Time, Bytes, Sender}, Key, Way1, J1)}
     end.
 
-%% The next one is sent before the receiver gets one without a send again.
+%% A further send shows that the match was right.
 certain(#way{paid = none} = Way, J) -> {[], Way, J};
 certain(#way{paid = Match} = Way, J) ->
     {[Match], Way#way{paid = none}, J#join{matched = J#join.matched + 1}}.

@@ -140,7 +140,7 @@ elsewhere(Sources) ->
     [Source#source{elsewhere = maps:get(Number, Found, #{})}
      || #source{number = Number} = Source <- Sources].
 
-%% By the node and the key or the name there, who knows it by which number.
+%% Which nodes know a process, by which number: by its node and its key or name there.
 wanted(#source{book = Book, number = Number}, Nodes, Wanted) ->
     sderl_prof_book:fold_entities(fun
         (#{kind := Kind, name := Name, number := N}, All) when Kind =:= remote; Kind =:= name ->
@@ -244,9 +244,9 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
             end
     end.
 
-%% In order of time, of lists that have the latest first. Some of a later one may be before the end
-%% of an earlier one: a block is in order but for a few, and a send that was told late is put where
-%% it was.
+%% In order of time, of lists that have the latest first. Events of a later list may be earlier than
+%% the last ones of a list before: a few of a block are out of order, and a send that was told late
+%% is put at its real time.
 together(Latest) -> lists:keysort(1, lists:append(lists:reverse(Latest))).
 
 loaded(#source{events = [], blocks = [N | Blocks], book = Book} = Source, Sent) ->

@@ -11,8 +11,8 @@ Messages between nodes, by the pair of nodes: how many, and how long they took. 
 -opaque traffic() :: #{{pos_integer(), pos_integer()} =>
                            {pos_integer(), integer(), integer(), integer()}}.
 -doc """
-What a node says of its own messages, and of those that both sides tell, how long they took;
-`error_ns` is that of these times. `common_group` is `null` where one of the nodes has no group.
+The messages of a pair as each node counted them; `joined` are those with both ends, with the times
+that these took and the error of these times. `common_group` is `null` where a node has no group.
 """.
 -type row() :: #{from := binary(), to := binary(), sent := non_neg_integer(),
                  sent_bytes := non_neg_integer(), received := non_neg_integer(),

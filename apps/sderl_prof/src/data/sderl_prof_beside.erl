@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_beside).
 -moduledoc """
-Makes a folder or a file beside the place where it is to be, and puts it there when it is whole. So
-two programs that make the same at once do not write the same files, what one reads stays, and where
-a disk is full nothing half is left.
+Makes a folder or a file under another name beside its place, and renames it when it is complete. So
+two programs that make the same at once do not write the same files, what somebody reads stays, and
+a full disk leaves nothing incomplete.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -53,7 +53,7 @@ write_beside(File, Own, Write) ->
             placed(file:rename(Own, File))
         end
     after
-        %% Nothing is there when it has its place.
+        %% It is not there any more when it was renamed.
         _ = file:delete(Own, [raw])
     end.
 
@@ -66,7 +66,7 @@ with_mode(_, _, Error) -> Error.
 placed(ok) -> ok;
 placed({error, Why}) -> {error, {place, Why}}.
 
--doc "A name beside a place that nobody else has, also no process of the same number elsewhere.".
+-doc "A name beside a path that nobody else has, whatever the number of its process.".
 -spec name(file:filename_all()) -> file:filename().
 name(Path) ->
     [_ | _] = Text = unicode:characters_to_list(Path),

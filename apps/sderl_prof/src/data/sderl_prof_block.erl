@@ -70,7 +70,7 @@ may_have(Who, Bits) ->
     <<_:Skip, Bit:1, _/bits>> = Bits,
     Bit =:= 1.
 
--doc "Calls the function with each event and what it gave for the one before, in order.".
+-doc "Folds over the events in order; only over those of one process, if one is given.".
 -spec fold(Block :: binary(), Fun, Acc, none | non_neg_integer()) -> Acc when
     Fun :: fun((integer(), byte(), non_neg_integer(), non_neg_integer(), non_neg_integer(),
                 non_neg_integer(), Acc) -> Acc).

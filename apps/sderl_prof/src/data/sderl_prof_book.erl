@@ -166,7 +166,7 @@ spliced([{At, Bin} | Places], From, Old) ->
     {_, Rest} = taken(byte_size(Bin), Behind),
     [Before, Bin | spliced(Places, At + byte_size(Bin), Rest)].
 
-%% Where nothing has been written is nothing known.
+%% What has not been written is 0, which stands for unknown.
 taken(Size, Bin) when byte_size(Bin) >= Size -> split_binary(Bin, Size);
 taken(Size, Bin) -> {[Bin, <<0:(8 * (Size - byte_size(Bin)))>>], <<>>}.
 
@@ -230,7 +230,7 @@ close(#book{columns = Columns, entities = Entities}) ->
 meta(#book{meta = Meta}) -> Meta.
 
 -doc """
-Begin and end of the whole: what a recorder says of them, or else the first and the last event.
+Begin and end of the whole: as the recorder tells them, or else the first and the last event.
 """.
 -spec range(meta()) -> {integer(), integer()}.
 range(#{info := #{began := Began, ended_at := Ended}, events := 0}) ->
@@ -240,8 +240,8 @@ range(#{info := #{began := Began, ended_at := Ended}, first := First, last := La
 range(#{first := First, last := Last}) -> {First, Last}.
 
 -doc """
-Calls the function with time, code of the kind, scheduler, process and the two numbers of each event
-of the range, and what it gave for the one before. Events come in the order of their time, but for
+Folds over the events of the range: time, code of the kind, scheduler, process, and the two numbers
+of the kind. Events come in the order of their time, but for
 those that a scheduler held back for longer than some thousand others.
 """.
 -spec fold(book(), range(), Fun, Acc) -> Acc when
@@ -261,8 +261,8 @@ fold(#book{columns = File, blocks = Blocks}, Range, Fun, Acc) ->
 
 -doc """
 The same from the latest event to the earliest, with one block in memory at a time. Before each
-block `Wanted` tells by what there is so far which process is looked for, so that blocks without it
-are not read; `any` for all blocks.
+block, `Wanted` tells by the accumulator which process is looked for, so that blocks without it are
+not read; `any` for all blocks.
 """.
 -spec fold_back(book(), range(), Wanted, Fun, Acc) -> Acc when
     Wanted :: fun((Acc) -> any | pos_integer()),
@@ -329,7 +329,7 @@ padded(Row, Bytes) ->
     Missing = 8 * (Bytes - byte_size(Row)),
     <<Row/binary, 0:Missing>>.
 
--doc "Calls the function with each entity, in the order of their numbers.".
+-doc "Folds over the entities in the order of their numbers.".
 -spec fold_entities(fun((sderl_prof_entity:entity(), Acc) -> Acc), Acc, book()) -> Acc.
 fold_entities(Fun, Acc, #book{entities = File}) -> fold_entities(Fun, Acc, File, 1).
 

@@ -3,10 +3,10 @@
 -moduledoc """
 Gives processes, ports, names and words numbers that hold for a whole trace, in one pass. Pure.
 
-Memory grows with the processes that live at one time, not with those that there were: the number of
-a process that has ended is forgotten some time after, because late messages to it come, and what is
-known of it is given out at once, as patches of its row (`m:sderl_prof_entity`). A pid that comes
-again is another process.
+Memory grows with the processes that live at one time, not with all that ever lived: what is known
+of a process is given out at once, as patches of its row (`m:sderl_prof_entity`), and its number is
+forgotten some time after its end, because late messages to it may come. A pid that comes again is
+another process.
 """.
 
 -export([new/1, add/2, counts/1]).
@@ -16,9 +16,9 @@ again is another process.
 
 %% So many ended processes are remembered, and as many more.
 -define(GONE, 50_000).
-%% Processes and ports elsewhere that are told apart; further ones are those of their node together.
+%% Processes and ports of other nodes that are distinguished; further ones count as their node.
 -define(MOST_OTHERS, 200_000).
-%% Details that are told apart; of further ones nothing is told.
+%% Details that are distinguished; further ones are left out.
 -define(MOST_DETAILS, 100_000).
 %% The clock has jumped when time goes back by more than schedulers and their buffers explain.
 -define(BACK_NS, 1_000_000_000).
@@ -50,7 +50,7 @@ again is another process.
 -opaque build() :: #build{}.
 
 -doc """
-Nothing yet. The system profiler tells also of the processes with these keys, which do not count.
+Nothing yet. What the system profiler tells of processes with the keys `Own` is left out.
 """.
 -spec new(Own :: [non_neg_integer()]) -> build().
 new(Own) -> #build{own = maps:from_keys(Own, own)}.
@@ -294,8 +294,8 @@ new_entity(Key, Kind, T, Begun, #build{live = Live, entities = Count} = Build) -
     {Number, patches(Known, Build#build{entities = Number,
                                         live = Live#{Key => Number bsl 1 bor Begun}})}.
 
-%% A process's own first event: it is the one that a message or its parent told of already, or a new
-%% one with the pid of one that has ended, whose end was lost or is known.
+%% A process's own first event. The process may be known already, from a message or its parent; or
+%% it has the pid of one that ended, even if that end was lost.
 begun(Key, T, _, #build{live = Live, again = Again} = Build) ->
     case Live of
         #{Key := V} when V band 1 =:= 0 ->

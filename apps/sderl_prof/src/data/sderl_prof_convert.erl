@@ -15,7 +15,7 @@ one numbers, and another sorts, compresses and writes. Memory is that of a few p
 -define(CARRY, 16_384).
 %% Blocks that may wait to be written.
 -define(AHEAD, 2).
-%% Words with which each process begins: with few, much of its time would be growing.
+%% The heap with which each process begins, in words: growing it takes much time otherwise.
 -define(HEAP, 200_000).
 %% The header that the driver puts before each event.
 -define(FRAME_BYTES, 5).

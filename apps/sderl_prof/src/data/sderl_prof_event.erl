@@ -38,7 +38,7 @@ the index of a word, which is the term in external format.
 `node`: the name that processes of the recorded node have in the file, with its size before it, as
 in external format. `exact`: the times are numbers of nanoseconds and the scheduler is in each event
 or in none, as a recorder of this application has it; otherwise each event is taken apart.
-`alias_bits`: how many bits of the number of a process its aliases have turned, see `alias_key/2`;
+`alias_bits`: how many low bits of a process's number are rotated in its aliases, see `alias_key/2`;
 `peers`: the same of other nodes, by their names.
 """.
 -type context() :: #{
@@ -218,7 +218,7 @@ base(Tag) ->
         _ -> 5
     end.
 
-%% With a recorder's word for it there is one or there is none.
+%% A recorder tells whether its events have one.
 scheduler(Args, _, #{exact := true, scheduler := false}) -> {Args, 0};
 scheduler(Args, More, _) when More > 0 ->
     case sderl_prof_etf:integer(lists:last(Args)) of
@@ -330,7 +330,7 @@ with_other(Kind, Bin, Time, S, Who, Rows, F, C) ->
             {row(Time, Kind, S, Who, A, 0, Rows), F1}
     end.
 
-%% Reasons may be as large as they like; an atom, or that a tuple begins with, tells them apart.
+%% A reason may be of any size: it is told by an atom, or by the atom with which a tuple begins.
 first_word(<<119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
 first_word(<<104, _, 119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
 first_word(_) -> <<119, 5, "other">>.
@@ -425,7 +425,7 @@ key_of(<<90, 5:16, 119, L, Name:L/binary, _:16/binary, Low:32, High:32>>, F,
             other_key(peer_process(L, Name, alias_key(High bsl 32 bor Low, Theirs)), F);
         _ -> other_key(<<90>>, F)
     end;
-%% Each call has a reference of its own.
+%% Aliases of unknown processes are one receiver together: each call has its own.
 key_of(<<90, _/binary>>, F, _) -> other_key(<<90>>, F);
 key_of(Other, F, _) -> other_key(Other, F).
 
@@ -433,12 +433,12 @@ other_key(Word, F) ->
     {Index, F1} = index(Word, F),
     {word(Index), F1}.
 
-%% By its text it is one with the process itself, where that comes.
+%% Its text is that of the process itself, and so are both one word.
 peer_process(L, Name, Key) ->
     <<88, 119, L, Name/binary, (Key band 16#FFFFFFFF):32, (Key bsr 32):32, 0:32>>.
 
 %% An alias ends in the process's own identifier, as the virtual machine has it in memory: a tag of
-%% 4 bits, 28 bits of the number, and the serial. Of the number the low bits are turned by 3, so
+%% 4 bits, 28 bits of the number, and the serial. The low bits of the number are rotated by 3, so
 %% that neighbours are not on one cache line. The recorder has checked that it is so.
 alias_key(Word, Bits) ->
     Data = Word bsr 4,

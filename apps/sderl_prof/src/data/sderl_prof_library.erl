@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_library).
 -moduledoc """
-Calls of the library's own functions, as a recording of `s_group` or `routed` has them: what they
-say of themselves. Pure.
+Calls of the library's own functions, as a recording of `s_group` or `routed` has them, made into
+details that pages and reports show. Pure.
 
 Of an operation on groups the detail is a JSON object: `group`, `nodes`, `name` and `process` as far
 as the operation has them, and `arguments`, a text. That of what came of it has `ok` (whether it did
@@ -65,7 +65,7 @@ plain(Mfa, <<104, 2, 119, 2, "cp", 104, _/binary>> = More) ->
     {?CALL, arity_of(Mfa), binary:part(More, 6, byte_size(More) - 6)};
 plain(Mfa, _) -> {?CALL, arity_of(Mfa), 0}.
 
--doc "What a function gave, or the class and the reason of its end: that of an operation is told.".
+-doc "What a function returned, or the class and reason of its exception; kept of operations only.".
 -spec return(Kind :: byte(), Mfa :: binary(), Value :: binary()) ->
     {Kind :: byte(), Word :: binary(), binary() | 0}.
 return(Kind, <<104, 3, ?S_GROUP, Rest/binary>> = Mfa, Value) ->
@@ -150,7 +150,7 @@ via(<<104, 2, Bin/binary>>) ->
     end;
 via(_) -> #{}.
 
-%% As one would write the call; each is cut by itself, so that all of them are seen.
+%% As in source text; each argument is cut by itself, so that all of them are seen.
 arguments_text(Args, Most) ->
     Each = max(20, Most div max(1, length(Args))),
     iolist_to_binary(lists:join(~", ", [text(Arg, Each) || Arg <- Args])).

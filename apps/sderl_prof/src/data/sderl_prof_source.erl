@@ -111,7 +111,7 @@ checked(File) ->
 -spec size(source()) -> non_neg_integer().
 size(#source{size = Size}) -> Size.
 
--doc "The first piece, of which can be told what kind of trace it is.".
+-doc "The first piece, which shows what kind of trace it is.".
 -spec sample(source()) -> binary().
 sample(#source{} = Source) ->
     case next(Source) of

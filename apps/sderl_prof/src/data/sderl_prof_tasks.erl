@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_tasks).
--moduledoc "Functions that run beside each other, each in a process of its own.".
+-moduledoc "Runs functions at the same time, each in a process of its own.".
 
 -export([side_by_side/1, in_turns/1, in_turns/2]).
 -export_type([outcome/1]).
@@ -11,19 +11,18 @@
 -define(HEAP, 500_000).
 
 -doc """
-What they gave, in their order; `defect` and why, when one of them failed: of several the one that
-comes first.
+Their results, in their order; or why one of them failed, of several the first in that order.
 """.
 -type outcome(Result) :: {ok, [Result]} | {error, {defect, term()}}.
 
--doc "All of them at once: they wait for others.".
+-doc "Runs all of them at once: for functions that mostly wait.".
 -spec side_by_side([fun(() -> Result)]) -> outcome(Result).
 side_by_side(Tasks) -> run(lists:enumerate(Tasks), length(Tasks), [], #{}, []).
 
 -doc """
-As many at a time as there are schedulers, in their order: they compute. When the longest comes
-first, the others share the rest of the schedulers meanwhile. After one has failed no further one is
-begun.
+Runs as many at a time as there are schedulers, in their order: for functions that compute. With the
+longest one first, the others share the other schedulers meanwhile. After one has failed no further
+one is begun.
 """.
 -spec in_turns([fun(() -> Result)]) -> outcome(Result).
 in_turns(Tasks) -> in_turns(Tasks, erlang:system_info(schedulers_online)).
@@ -48,7 +47,7 @@ run(Waiting, AtOnce, Options, Running, Ended) ->
     receive
         {'DOWN', Monitor, process, _, Why} when is_map_key(Monitor, Running) ->
             {{N, Tag}, Others} = maps:take(Monitor, Running),
-            %% What it gave comes before its end.
+            %% Its result comes before its end.
             receive
                 {Tag, Result} ->
                     run(Waiting, AtOnce, Options, Others, [{N, {done, Result}} | Ended])

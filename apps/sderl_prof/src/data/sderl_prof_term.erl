@@ -10,7 +10,7 @@ without making an atom. Pure.
 %% Bytes of a text within a term; of a longer binary it is told how many there are.
 -define(MOST_STRING, 1024).
 
--doc "The text of the first term, of at most so many bytes and what tells that it is cut.".
+-doc "The text of the first term, cut to so many bytes and an ellipsis.".
 -spec text(binary(), pos_integer()) -> binary().
 text(Bin, Most) ->
     try print(Bin, [], Most) of
@@ -46,7 +46,7 @@ list(<<108, N:32, Rest/binary>>) when N =< byte_size(Rest) ->
     end;
 list(_) -> error.
 
--doc "A text that can be shown: where it is none, it says so.".
+-doc "The text, or `?` where it is no UTF-8.".
 -spec valid(binary()) -> binary().
 valid(Text) ->
     case unicode:characters_to_binary(Text) of
@@ -138,7 +138,7 @@ string(Bytes) ->
         false -> none
     end.
 
-%% Of more than have room the first ones are enough.
+%% As many numbers as may have room.
 numbers(Bytes, Left) ->
     Some = binary:part(Bytes, 0, min(byte_size(Bytes), max(1, Left))),
     iolist_to_binary([$[, lists:join($,, [integer_to_binary(B) || <<B>> <= Some]), $]]).

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_live).
 -moduledoc """
-Profiles of a running cluster, begun and kept by a node that is not of it: the one process that
-knows those that run (`m:sderl_prof_live_run`), and those that are kept in a folder
-(`m:sderl_prof_live_store`), and holds open the ones that somebody looks at.
+Profiles of a running cluster, begun and kept by a node outside of it: the one process that knows
+the profiles that run (`m:sderl_prof_live_run`) and those that are kept in a folder
+(`m:sderl_prof_live_store`), and holds those open that somebody looks at.
 
-Who may begin one, and that it is told an audit log, is the business of the caller: `ended` is told
-of each that has ended.
+Rights and the audit log are the caller's business; its function `ended` gets each profile that has
+ended.
 """.
 
 -behaviour(gen_server).
@@ -16,10 +16,10 @@ of each that has ended.
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([settings/0, reason/0]).
 
-%% At a time, and kept, at most.
+%% Profiles that run at a time, and that are kept, at most.
 -define(MOST_RUNNING, 4).
 -define(MOST_KEPT, 200).
-%% That are held open for those who look at them.
+%% Profiles that are held open for those who look at them, at most.
 -define(MOST_OPEN, 4).
 %% Any answer comes as soon as the process is free; to open one may take as long as to read what its
 %% pages need.
@@ -76,7 +76,7 @@ start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Setting
 -spec stop() -> ok.
 stop() -> sderl_prof_live_sup:stop().
 
--doc "Whether this may begin now.".
+-doc "Whether this profile may begin now.".
 -spec check(sderl_prof_live_request:request()) -> ok | {error, reason()}.
 check(Request) -> gen_server:call(?MODULE, {check, Request}, ?OPEN_MS).
 
@@ -85,8 +85,8 @@ check(Request) -> gen_server:call(?MODULE, {check, Request}, ?OPEN_MS).
 new_id() -> binary:encode_hex(<<(rand:uniform(1 bsl 64) - 1):64>>, lowercase).
 
 -doc """
-Begins it under this id. One that samples begins at once; one that records tells first what that
-costs, and waits for `confirm/2`.
+Begins a profile under this id. Sampling begins at once; a recording first tells its cost, and waits
+for `confirm/2`.
 """.
 -spec begin_(Id :: binary(), sderl_prof_live_request:request()) -> ok | {error, reason()}.
 begin_(Id, Request) -> gen_server:call(?MODULE, {begin_, Id, Request}, ?OPEN_MS).
@@ -99,7 +99,7 @@ list() -> gen_server:call(?MODULE, list, ?OPEN_MS).
 -spec find(Id :: binary()) -> {ok, sderl_prof_live_store:profile()} | {error, reason()}.
 find(Id) -> gen_server:call(?MODULE, {find, Id}, ?OPEN_MS).
 
--doc "Begins to record; `Insists`: also where the trial counted more events than are allowed.".
+-doc "Begins to record; `Insists`: even if the trial counted more events than are allowed.".
 -spec confirm(Id :: binary(), Insists :: boolean()) -> ok | {error, reason()}.
 confirm(Id, Insists) -> gen_server:call(?MODULE, {confirm, Id, Insists}, ?OPEN_MS).
 
@@ -111,7 +111,7 @@ stop(Id) -> gen_server:call(?MODULE, {stop, Id}, ?OPEN_MS).
 -spec remove(Id :: binary()) -> ok | {error, reason()}.
 remove(Id) -> gen_server:call(?MODULE, {remove, Id}, ?OPEN_MS).
 
--doc "Who answers questions about it; it is opened, where it is not.".
+-doc "The viewer that answers questions about a profile; it is opened, where it is not.".
 -spec viewer(Id :: binary()) ->
     {ok, sderl_prof_live_request:kind(), sderl_prof_viewer:viewer()} | {error, reason()}.
 viewer(Id) -> gen_server:call(?MODULE, {viewer, Id}, ?OPEN_MS).
@@ -300,7 +300,7 @@ begun(Id, #{kind := Kind, on := On, nodes := Nodes, who := Who, seconds := Secon
 put_profile(#{id := Id} = Profile, #s{profiles = Profiles} = S) ->
     S#s{profiles = Profiles#{Id => Profile}}.
 
-%% Before it runs it is taken back; where it is about to run, it is ended as soon as it does.
+%% Before it runs it is withdrawn; where it is about to run, it is stopped as soon as it runs.
 ended_early(_, #run{stops = Fun}) when is_function(Fun) ->
     _ = spawn(Fun),
     ok;
@@ -320,7 +320,7 @@ told(Id, What, #s{profiles = Profiles} = S) ->
 
 over(#{id := Id, state := State} = Now,
      #s{settings = #{dir := Dir, ended := Ended}, runs = Runs} = S) ->
-    %% What cannot be shown takes no room.
+    %% The files of a profile that cannot be shown are removed.
     _ = [ok = sderl_prof_live_store:trim(Dir, Id) || State =:= failed],
     Profile = Now#{ended_at := erlang:system_time(millisecond),
                    bytes := sderl_prof_live_store:size(Dir, Id)},

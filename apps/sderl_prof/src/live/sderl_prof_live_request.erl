@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_live_request).
 -moduledoc """
-What somebody wants profiled of a running cluster, from afar: checked against limits under which it
-does no harm to the cluster, or to the disk of the monitoring node. Pure.
+A request for a profile of a running cluster: checked against limits under which it does no harm to
+the cluster, or to the disk of the monitoring node. Pure.
 """.
 
 -export([kinds/0, limits/0, check/1, is_recording/1, needs/1, is_dear/1, format_error/1]).
@@ -59,7 +59,7 @@ limits() ->
                        modules => ?MOST_MODULES, events_s => ?MOST_EVENTS_S}
     }.
 
--doc "Whether it may be, as far as it itself tells.".
+-doc "Whether the request is within the limits.".
 -spec check(request()) -> ok | {error, reason()}.
 check(#{kind := Kind, nodes := Nodes, seconds := Seconds, mib := Mib, modules := Modules}) ->
     #{seconds := MostSeconds, nodes := MostNodes} = limits_of(Kind),

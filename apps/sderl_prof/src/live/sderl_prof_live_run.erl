@@ -5,8 +5,9 @@ The process of one profile of a running cluster, for `m:sderl_prof_live`: makes 
 samples or records them, fetches, and analyses. It owns what runs on the nodes, which ends with it;
 it ends with the process that began it.
 
-It casts `{told, Id, What}` to that process, what has become of the profile, and `{stops, Id, Fun}`:
-the function ends it before its time, and another process has to call it.
+It casts two messages to that process: `{told, Id, What}`, where the map has what has changed of the
+profile, and `{stops, Id, Fun}`, where the function ends the profile before its time and has to be
+called by another process.
 """.
 
 -export([start_link/1, confirm/1, withdraw/1]).
@@ -133,7 +134,7 @@ kept(Reports, Problems, #{dir := Dir, id := Id}) ->
 %% ---------------------------------------------------------------- recordings
 
 recorded(Nodes, Problems, #{id := Id} = Work) ->
-    %% A name that nobody of the nodes' hosts can have taken before.
+    %% A name that nobody on the hosts of the nodes can have guessed and taken.
     Secret = binary:encode_hex(crypto:strong_rand_bytes(8), lowercase),
     There = lists:flatten(io_lib:format("~ts~ts-~ts", [?THERE, Id, Secret])),
     Names = [Node || {_, Node} <- Nodes],
@@ -180,7 +181,7 @@ options(Nodes, #{request := #{kind := Kind, seconds := Seconds, mib := Mib, modu
         Error -> Error
     end.
 
-%% No text becomes an atom here but one that is one at a node already.
+%% A text becomes an atom here only if it is one on a node already.
 modules([], _) -> {ok, []};
 modules([Name | Names], Nodes) ->
     case lists:search(fun(Module) -> Module =/= none end, [module(Name, Node) || Node <- Nodes]) of
@@ -273,7 +274,7 @@ analysed(Problems, Index, #{dir := Dir, id := Id}) ->
         {nothing, All} -> failed(all_problems(Problems, All), ~"no node told its events")
     end.
 
-%% Of a node that failed before, that is the reason.
+%% A node that failed before keeps that reason.
 fetched({ok, Results}, Failures) ->
     Known = [Node || {Node, _} <- Failures],
     Lost = [{Node, sderl_prof_fetch:format_error(Why)}

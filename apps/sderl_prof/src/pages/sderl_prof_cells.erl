@@ -2,7 +2,7 @@
 -module(sderl_prof_cells).
 -moduledoc """
 What processes did in each of many equal parts of the time, from their intervals. The counts are in
-a table of the process that made it, which is quicker than a map by far.
+an ETS table of the process that made it, which is far quicker than a map.
 
 An interval costs the same however long it is: the parts in which it begins and ends get its
 nanoseconds, and of those between them it is remembered where they begin and end. Process 0 stands
@@ -17,7 +17,8 @@ time (`take/1`), and each portion is whole: the sums of several portions are the
 
 -type what() :: running | runnable | waiting | gc.
 -doc """
-Of a process and a part: nanoseconds of the four, and how many more of each go on from this part on.
+Of a process and a part: nanoseconds of the four, and how many more (or fewer) intervals of each
+cover the parts from this one on than those before.
 """.
 -type row() :: {Process :: non_neg_integer(), Part :: non_neg_integer(), Counts :: tuple()}.
 

@@ -14,8 +14,8 @@ graph, and the source text of one. Answers are maps that can be JSON.
 -doc """
 The calls of a part of the time, or of the whole where the part has too many events, as `of` tells;
 those of one process where one is given (`sderl_prof_part:calls/2`). An edge is a list of caller,
-callee, calls and nanoseconds; a caller of 0 is not known. `whole` is what a function has in all of
-the recording, `null` where that is the same or not known.
+callee, calls and nanoseconds; a caller of 0 is not known. `whole` has the numbers of a function in
+all of the recording, `null` where these are the same or not known.
 """.
 -spec calls(#{from := integer(), to := integer(), process => pos_integer() | none},
             sderl_prof_window:view()) ->

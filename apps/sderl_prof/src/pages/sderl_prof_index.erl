@@ -10,9 +10,10 @@ What the pages need beside a book, made in one pass: the folder `pages` in the b
 | `sums` | the sums of each process (`m:sderl_prof_sums`) |
 | `index` | where all that is, the counts of pairs and places, findings, the critical path |
 
-The pass takes memory for the processes that live at a time, for so many rows of each level, and for
-so many pairs and places as are told apart. The files grow with the events: times at which states
-are written are so far apart that there are at least as many events between them as processes.
+The pass takes memory for the processes that live at a time, for a bounded number of rows of each
+level, and for the pairs and places that are distinguished, which are bounded, too. The files grow
+with the events: between two times at which states are written there are at least as many events as
+processes.
 """.
 
 -export([make/2, open/1, is_made/1]).
@@ -105,9 +106,9 @@ the process, the word of the place, and who ended them, 0 where that is not know
 }).
 
 -doc """
-`progress` is called with the blocks that are done and all of them. `portion`: so many rows of each
-level are in memory. `least_parts`: so many has the widest level. `events_of_part`: so many events
-has a part of the narrowest level in the mean.
+`progress` is called with the blocks that are done and all of them. `portion`: rows of each level
+that are in memory. `least_parts`: parts of the widest level, at least. `events_of_part`: events of
+a part of the narrowest level, on average.
 """.
 -type options() :: #{progress => fun((non_neg_integer(), pos_integer()) -> term()),
                      portion => pos_integer(), least_parts => pos_integer(),
@@ -129,7 +130,7 @@ make(Dir, Given) ->
         {error, Why} -> {error, Why}
     end.
 
-%% Not where others may be reading.
+%% In a folder of its own, because others may be reading the present one.
 made(Dir, Own, Options) ->
     Tasks = [fun() -> activity(Dir, Own, Options) end, fun() -> with_path(Dir, others(Dir)) end,
              fun() -> findings(Dir) end, fun() -> operations(Dir) end],
@@ -149,15 +150,15 @@ path(Dir, Name) -> filename:join([Dir, "pages", Name]).
 -spec file(levels | states | sums, Dir :: file:filename_all()) -> file:filename_all().
 file(Name, Dir) -> path(Dir, atom_to_list(Name)).
 
--doc "What stands in the place of a process for a scheduler.".
+-doc "The key of a scheduler, in the place of a process.".
 -spec scheduler(pos_integer()) -> pos_integer().
 scheduler(S) when is_integer(S) -> ?SCHEDULER + S.
 
--doc "What stands in the place of a process for a node of several.".
+-doc "The key of all processes of a node together, in a book of several nodes.".
 -spec node(pos_integer()) -> pos_integer().
 node(N) when is_integer(N) -> ?NODE + N.
 
--doc "That of the node of a process; 0 where there is one node only.".
+-doc "The key of the node of a process; 0 where there is one node only.".
 -spec node_lane(pos_integer(), sderl_prof_book:book()) -> non_neg_integer().
 node_lane(P, Book) ->
     case sderl_prof_book:node_of(P, Book) of

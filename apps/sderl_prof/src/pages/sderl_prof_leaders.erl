@@ -13,7 +13,7 @@ in place of another pass over the events.
 -doc "`top`: rows of each list; `parts`: about so many points of the curves.".
 -type request() :: #{top := pos_integer(), parts := pos_integer()}.
 
--doc "By what processes are put in order: what each of them did, but for how long it took to end.".
+-doc "The measures by which processes are listed: all sums but the time that ending took.".
 -spec metrics() -> [sderl_prof_sums:metric()].
 metrics() -> sderl_prof_sums:metrics() -- [exiting].
 

@@ -3,11 +3,11 @@
 -moduledoc """
 The source text of a function, as it is on the machine on which the recording is opened.
 
-Only a module of the code path says which file is read: its compiled file is looked for there by the
-name of the module, and has the name of the source that it was made of. Where that is not on this
-machine, the source is looked for beside the compiled file, as OTP's own tools do it
-(`filelib:find_source/1`). What a browser or a trace says is never part of a path, but for the
-module's name, which may have no separator in it. No module is loaded, and no function called.
+The compiled module is looked for in the code path, by its name. It says of which source it was
+made; if that is not on this machine, the source is looked for beside the compiled file, as OTP's
+own tools do it (`filelib:find_source/1`). Of what a browser or a trace says only the module's name
+becomes part of a path, and it may have no separator in it. No module is loaded, and no function
+called.
 """.
 
 -export([named/1, make/2]).

@@ -9,7 +9,7 @@ begin of the recording.
 -export([operations/2]).
 -export_type([request/0]).
 
-%% Parts of a part of the time, of which operations are counted.
+%% Equal parts of the time for which operations are counted.
 -define(CELLS, 160).
 
 -doc "`processes`: those of which operations are counted by themselves.".

@@ -20,8 +20,8 @@ equal columns, of one node or of several together. Pure.
 -opaque overall() :: #overall{}.
 
 -doc """
-Of a report as it is read from a file; empty where it has none, as one of an earlier version, and
-`error` where it has something else there.
+The series of a report as it is read from a file; empty where there is none, as in earlier versions,
+and `error` where it has another form.
 """.
 -spec decode(term()) -> {ok, overall()} | error.
 decode(none) -> {ok, #overall{}};
@@ -121,7 +121,7 @@ run_queues(_, _) -> [].
 nth(N, List) when N =< length(List) -> lists:nth(N, List);
 nth(_, _) -> null.
 
-%% Of the points in it, by how much of it each takes; null where none has a number.
+%% The mean of the points in a column, weighted by their time in it; null where none has a number.
 mean(From, To, #overall{points = Points}, Value) ->
     {Sum, All} = lists:foldl(fun({At, #{ns := Ns} = Point}, {Sum, All} = Acc) ->
         case {overlap(From, To, At, At + Ns), Value(Point)} of

@@ -32,7 +32,7 @@ sampling began.
 -type reason() :: {no_node, binary()} | {no_samples, binary()}.
 -type row() :: #{atom() => term()}.
 
--doc "Of reports as they are read from a file; the name of the one that has nothing to show.".
+-doc "The samples of reports as they are read from a file; or which report has none.".
 -spec decode([#{binary() => term()}, ...]) -> {ok, samples()} | {error, reason()}.
 decode(Reports) -> decode(Reports, []).
 
@@ -101,7 +101,7 @@ shown(#{from := From, to := To, group := Group, limit := Limit} = Request, Chose
     Duration = longest(Nodes),
     Parts = [{Node, within(From, To, Node)} || Node <- Nodes],
     Of = [Part || {Node, _} = Part <- Parts, lists:member(Node, Chosen)],
-    %% Of several nodes there are as many processes as of all of them together.
+    %% Several nodes have the processes of all of them together.
     Ns = max(1, lists:max([ns(In, Node) || {Node, In} <- Of])),
     Cells = lists:append([scaled(Ns, ns(In, Node), cells(In, Node)) || {Node, In} <- Of]),
     Groups = lists:append([longer(Ns, ns(In, Node), groups(In, Node)) || {Node, In} <- Of]),
@@ -239,7 +239,7 @@ values(Group, #node{cells = Cells, groups = Groups, parts = Parts, kinds = Kinds
                     awake => awake(sderl_prof_shares:schedulers(Kinds, [Part]))}}
      end || {N, {At, #{ns := Ns} = Part}} <- lists:enumerate(0, Parts)].
 
-%% By how much of the column each part takes.
+%% The mean of the parts, weighted by their time in the column.
 mean(From, To, Values) ->
     lists:foldl(fun({At, Ns, Of}, Sums) ->
         By = overlap(From, To, At, At + Ns) / (To - From),

@@ -23,8 +23,8 @@ sums(From, To, View) ->
         false -> {error, too_many}
     end.
 
-%% Times come from the intervals, as far as they are within. Counts come from the activity, which
-%% begins again with 0 at the begin of the part and is looked at where it ends.
+%% Times come from the intervals, as far as they lie in the part. Counts come from the activity,
+%% which is set to 0 where the part begins and read where it ends.
 read(From, To, #{book := Book, index := #{mode := Mode, to := End}} = View) ->
     %% States of this very time may be behind some of its events, which count.
     {First, Saved, _} = sderl_prof_window:start(From - 1, View),

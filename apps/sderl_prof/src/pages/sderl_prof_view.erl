@@ -73,7 +73,7 @@ slim(#{index := Index} = View) ->
 -spec limits() -> #{columns := pos_integer(), processes := pos_integer(), cells := pos_integer()}.
 limits() -> #{columns => ?MOST_COLUMNS, processes => ?MOST_PROCESSES, cells => ?MOST_CELLS}.
 
--doc "By what processes can be put in order.".
+-doc "The measures by which processes can be listed.".
 -spec sorts() -> [sderl_prof_sums:metric()].
 sorts() -> sderl_prof_sums:metrics().
 
@@ -210,7 +210,7 @@ shown(#{grid := Grid, width := Width, columns := Columns, from := From, exact :=
 means(What, P, Grid, Width) ->
     [round(1000 * Ns / Width) / 1000 || Ns <- sderl_prof_grid:series(What, P, Grid)].
 
-%% Per mille; what is there is not 0.
+%% Per mille; 1 at least where there is anything.
 shares(What, P, Grid, Width) ->
     [case 1000 * Ns of
          Many when Many >= Width -> min(1000, Many div Width);

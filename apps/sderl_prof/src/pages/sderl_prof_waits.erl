@@ -22,9 +22,9 @@ Answers are maps that can be JSON.
                   => sderl_prof_tally:row()}.
 
 -doc """
-The places with most waits by `sort`, at most `limit`; of one process where one is given. Of waits
-that are partly in a part of the time, what is in it counts. `of` tells whether it is the part that
-was asked for, or the whole as that has too many events.
+The places with most waits by `sort`, at most `limit`; of one process where one is given. A wait
+that is only partly in the part of the time counts with its time in it. `of` tells whether the
+answer is of the part, or of the whole, because the part has too many events.
 """.
 -spec waits(#{from := integer(), to := integer(), sort := sum | count | mean,
               process => pos_integer() | none, limit := pos_integer()},

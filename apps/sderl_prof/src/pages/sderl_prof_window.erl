@@ -16,7 +16,7 @@ blocks, or the rows of as many parts as there are columns, however long the trac
 
 %% Events that are read one by one.
 -define(MOST_EVENTS, 400_000).
-%% The same for messages, of which nothing else is to be done.
+%% The same where only messages are counted.
 -define(MOST_EVENTS_OF_PAIRS, 2_000_000).
 -define(MOST_PAIRS, 200_000).
 -define(MOST_INTERVALS, 20_000).
@@ -26,7 +26,7 @@ blocks, or the rows of as many parts as there are columns, however long the trac
 -doc "Times are in nanoseconds of the trace's clock.".
 -type request() :: #{from := integer(), to := integer(), columns := pos_integer(),
                      processes := [pos_integer()]}.
--doc "A waiting one has the word of its place, and who sent what came first.".
+-doc "A wait has the word of its place, and the sender of the first message that came meanwhile.".
 -type interval() :: {running | runnable | waiting | gc | exiting, From :: integer(),
                      To :: integer(), Site :: non_neg_integer(), Waker :: non_neg_integer()}.
 -doc """
@@ -60,7 +60,7 @@ events(From, To, #{book := Book}) ->
 grid(Request, From, Width, Columns, View) ->
     sderl_prof_grid:new(lanes(Request, View), From, Width, Columns).
 
-%% All of them together are process 0; those of each of several nodes have a lane, too.
+%% Process 0 stands for all together; each of several nodes has a lane for all of its processes.
 lanes(#{processes := Processes}, #{book := Book, index := #{schedulers := Schedulers}}) ->
     [0 | Processes] ++ [sderl_prof_index:scheduler(S) || S <- Schedulers]
         ++ [sderl_prof_index:node(N) || #{number := N} <- sderl_prof_book:nodes(Book)].
@@ -105,7 +105,7 @@ blocks(First, To, Table) ->
         [Next | Rest] -> {numbers(In ++ [Next]), Rest}
     end.
 
-%% Collections that go on there end later.
+%% Garbage collections that have not ended by then.
 collected([], _, Activity) -> Activity;
 collected(_, Until, Activity) ->
     Acc = lists:foldl(fun({P, Since}, Acc) -> sink(gc, P, Since, Until, 0, 0, Acc) end,
