@@ -65,7 +65,7 @@ used(_) ->
     {error, _} = has(~"from 1 to 200", On(["explore", "processes", "limit=1000"])),
     {error, _} = has(~"no field colour", On(["explore", "processes", "colour=red"])),
     {error, _} = has(~"1 of 1 nodes did not do it", On(["explore", "process", "pid=nobody"])),
-    %% It is not there where it is switched off.
+    %% An action that is switched off does not exist.
     {usage, _} = has(~"there is no action expression", On(["run", "expression", "text=1 + 1"])),
     %% On all nodes of a group, as JSON.
     {help, Json} = Do(["explore", "old_code", "--group", "shop", "--json"]),
@@ -80,8 +80,8 @@ used(_) ->
     refused(Link),
     ok = sderl_fleet:stop(Fleet).
 
-%% What looks, what acts and what changes settings, each on a family and on a group of some of it:
-%% all of them and nobody else.
+%% Actions that read, act and change settings, each on a family and on a group with some of its
+%% nodes: exactly those nodes.
 on_many(_) ->
     {Fleet, W1, Link} = start(true),
     [W1, W2, W3, _] = sderl_fleet:nodes(Fleet),
@@ -118,7 +118,7 @@ on_many(_) ->
                            {["--group", "shop"], [W1, W2]}]],
     ok = sderl_fleet:stop(Fleet).
 
-%% Bodies that are none, methods, and who has no token.
+%% Invalid bodies, wrong methods, and requests without a token.
 refused(Link) ->
     [Url, _] = string:split(Link, "#"),
     {ok, _} = application:ensure_all_started(inets),

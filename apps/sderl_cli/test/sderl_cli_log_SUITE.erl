@@ -73,7 +73,7 @@ searched_and_followed(_) ->
              ok = call(Fleet, M, application, stop, [sderl_mon])
          end).
 
-%% Says it again and again until it is seen.
+%% Logs the text again and again until it is shown.
 until(Text, Say, Port, Seen) ->
     case binary:match(Seen, Text) of
         {_, _} -> Seen;

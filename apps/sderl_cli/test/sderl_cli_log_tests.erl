@@ -21,7 +21,7 @@ lines_test() ->
     ?assertEqual(nomatch, re:run(Json, "[^ -~]")),
     ?assertMatch(#{~"text" := <<"one\n", _/binary>>, ~"level" := ~"error"}, json:decode(Json)).
 
-%% What is wrong is said with what belongs there, before anything is attached to.
+%% Wrong arguments are refused, with what is expected, before any node is attached to.
 wrong_test_() ->
     Says = fun(Args) ->
         {usage, Text} = sderl_cli_log:run(Args),

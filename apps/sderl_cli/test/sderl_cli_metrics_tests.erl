@@ -34,7 +34,7 @@ refused_test_() ->
         ?_assertMatch({help, _}, run(["--help"]))
     ]}.
 
-%% Least, mean and most are of what is known; no column is wider than a terminal has place for.
+%% Minimum, mean and maximum are of known values; columns fit the width of a terminal.
 shown_test_() ->
     Of = fun(Columns) ->
         Text = sderl_cli_metrics_show:series(#{
@@ -112,7 +112,7 @@ used(Link) ->
     ?assertMatch(<<"there is no family \"x\"", _/binary>>,
                  Says(["show", "mem", "--place", "family:x"])),
     ?assertMatch(<<"place cannot be \"web\"", _/binary>>, Says(["show", "mem", "--place", "web"])),
-    %% Pages that people have saved; a chart of what is gone spoils none.
+    %% Saved pages are shown, even with a chart of something that is gone.
     ?assertEqual(~"no saved pages\n", Do(["pages"])),
     Chart = fun(Metric, Kind, Name) ->
         #{~"metric" => Metric, ~"place" => #{~"kind" => Kind, ~"name" => Name}}

@@ -55,7 +55,7 @@ improper_nodes_test() ->
     after file:del_dir_r(Dir)
     end.
 
-%% Without a limit no full mesh of all is proposed, and what was assumed is said.
+%% Without a limit no full mesh of all nodes is proposed, and the output names the assumption.
 assumed_test() ->
     Dir = filename:join(filename:basedir(user_cache, "sderl_cli_plan_tests"),
                         os:getpid() ++ "-assumed"),
@@ -98,7 +98,7 @@ files_test() ->
                        <<"metrics">> := #{<<"links_per_node_max">> := 2,
                                           <<"traffic">> := #{<<"inside">> := 1.0}}},
                      json:decode(Json)),
-        %% What nobody sees in a name is shown, and the file has the same name.
+        %% Invisible characters of a name are escaped in the files, which read back as the name.
         Hidden = list_to_atom([$a, 16#202E, $b | "@host"]),
         ok = file:write_file(File("nodes"), unicode:characters_to_binary(
             io_lib:format("~tp. 'c@host'.~n", [Hidden])
@@ -111,7 +111,7 @@ files_test() ->
                           Groups)),
         ok = file:write_file(File("nodes"), "a@host b"),
         ?assertMatch({usage, _}, run(["--nodes ", File("nodes"), " --max-links 3"])),
-        %% Whatever is wrong with the traffic: the file, the line, and what belongs there.
+        %% An error in the traffic file names the file, the line, and what is expected there.
         Says = fun(Content) ->
             ok = file:write_file(File("traffic"), Content),
             {usage, Text} = run(["--nodes 3 --traffic ", File("traffic")]),

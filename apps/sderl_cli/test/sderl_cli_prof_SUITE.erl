@@ -49,13 +49,13 @@ several(Fleet, [A | _] = Nodes, Root) ->
     {ok, Csv} = file:read_file(filename:join(Root, "events.csv")),
     [said(Csv, [" at ", Node]) || Node <- [Name, Other]],
     {0, Path} = run(Fleet, ["path", Folder]),
-    %% It leads to whatever ran last, on either node.
+    %% The path ends with what ran last, on either node.
     [said(Path, Part) || Part <- ["between nodes", "from other nodes", "@" ++ Host]],
     {1, Nothing} = run(Fleet, ["path", Folder, "--process", "nobody"]),
     said(Nothing, "has no process nobody"),
     sampled(Fleet, Name, filename:join(Root, "samples.json")),
     virtual_machines(Fleet, Name, Other),
-    %% The same folder again, a group that is none, and a node that is none beside one that is.
+    %% The same folder again, an unknown group, and an unknown node beside one that exists.
     {1, Twice} = run(Fleet, ["record", Name, "--all", "--out", Folder | Options]),
     said(Twice, "not empty"),
     {1, Nobody} = run(Fleet, ["record", Name, "--group", "nothing", "--out", Folder | Options]),
@@ -86,12 +86,12 @@ sampled(Fleet, Node, File) ->
     {1, Down} = run(Fleet, ["sample", "nobody@127.0.0.1"]),
     said(Down, "cannot connect to nobody@").
 
-%% What the virtual machines tell; one that is none does not hold up the others.
+%% The measurements of virtual machines; a node that cannot be reached does not stop the others.
 virtual_machines(Fleet, Name, Other) ->
     {0, One} = run(Fleet, ["vm", Name, "--seconds", "0.5", "--modules", "gen_server,s_group"]),
     [said(One, Part) || Part <- [Name, "Threads", "Schedulers", "allocator", "- locks: ",
                                  "toolchain/install --lock-counter"]],
-    %% Where perf has them all, nothing is missing.
+    %% If perf counts all events, no counter is missing.
     ?assertNotEqual(nomatch, re:run(One, "- counters: |Counters of the processor")),
     {0, Json} = run(Fleet, ["vm", Name, "--group", "shop", "--seconds", "0.2", "--json"]),
     #{~"nodes" := [_, _]} = json:decode(hd(binary:split(Json, ~"\n"))),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% `bin/sderl prof open` of samples: each answer has the shape that the interface's document says.
+%% `bin/sderl prof open` of samples: each answer has the shape that the API document gives.
 -module(sderl_cli_prof_samples_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -38,7 +38,7 @@ answered(Server) ->
     ?assertEqual(2, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
 
-%% A report of before there were pages, and what is none.
+%% A report of an older version, without data for pages, is refused.
 refused_test() ->
     {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),
     {error, Old} = sderl_cli_prof_open:start("old.json", {samples, [#{~"node" => ~"a@h"}]}, Web),

@@ -296,7 +296,7 @@ answered(Server) ->
         Get(["/processes/", Number]),
     #{~"lanes" := [#{~"intervals" := Intervals}], ~"exact" := true} =
         Get(["/window?columns=40&processes=", Number]),
-    %% In the midst of the exchange, whenever that was.
+    %% A time in the middle of the exchange.
     [_, Midst | _] = lists:nth(length(Intervals) div 2, Intervals),
     Half = integer_to_list(Midst),
     #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),

@@ -34,7 +34,7 @@ recover(Fleet, [A, B, C] = Nodes) ->
     said(Stranger, "is no member of a group nobody; its groups are other, shop"),
     {1, Available} = run(Fleet, ["--group", "other" | All]),
     said(Available, "has the consistency available"),
-    %% Members that are cut off here write on there.
+    %% Members that are cut off from here go on to write there.
     Cookie = sderl_fleet:call(Fleet, A, erlang, get_cookie, []),
     [cut(Fleet, A, N) || N <- [B, C]],
     decides(Fleet, A, false),

@@ -48,7 +48,7 @@ attached(_Config) ->
         sderl_fleet:stop(Fleet)
     end.
 
-%% As `shell` finds it: by the file that the demo writes.
+%% `--seed` is found as by `shell`: from the file that the demo writes.
 found(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "run"),
     ok = file:make_dir(Folder),
@@ -67,13 +67,13 @@ found(Config) ->
         Chaos = ["chaos", "--node=" ++ Name, "--target", "node", "--allow-halt" | Once],
         {0, Killed} = run(Env, Chaos),
         ?assertMatch([_ | _], string:find(Killed, "1 would have been killed")),
-        %% Who does not know the name is told.
+        %% Without a name the error lists those that run here.
         [begin
              {2, Which} = run(Env, [Command]),
              ?assertMatch([_ | _],
                           string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name))
          end || Command <- ["top", "mon"]],
-        %% What is left of a node that has gone.
+        %% The file of a node that has gone.
         ok = file:write_file(File, "cookie_file=/nowhere\nepmd_port=1\n"),
         [begin
              {1, Gone} = run(Env, [Command, "--seed", Name | More]),
@@ -92,7 +92,7 @@ refused(Config) ->
                     ["--seed", "nobody@127.0.0.1", "--cookie-file", "/nowhere", "--once"]),
     ?assertMatch([_ | _], string:find(Text, "cookie")).
 
-%% Its exit status and what it said.
+%% Its exit status and its output.
 top(Env, Args) -> run(Env, ["top" | Args]).
 
 run(Env, Args) ->

@@ -12,7 +12,7 @@ whole_table_test() ->
     [?assert(string:find(Text, Part) =/= nomatch)
      || Part <- ["2 nodes up of 3, 1 group, 1 finding", "105 msg/s, 2.5 kB/s", "a@h > b@h",
                  "critical: c@h is down", "    Start it.", "33%"]],
-    %% Nothing is said of keys where none are read.
+    %% No help on keys if none are read.
     ?assertEqual(nomatch, string:find(Text, "quit")).
 
 busiest_first_test() ->

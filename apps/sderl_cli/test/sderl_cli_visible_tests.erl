@@ -30,7 +30,7 @@ pages() ->
          [From, To] <- [[list_to_integer(Bound, 16) || Bound <- Range]],
          Char <- lists:seq(From, To)}.
 
-%% Where it is hidden, all write it alike, and what stands beside it stays.
+%% All three escape a hidden character alike, and leave the text around it.
 shown_alike_test() ->
     Chars = [16#202e, 16#200b, 16#ad, 16#7f, 0, 16#fe0f, 16#e0041, 16#10ffff, 16#13430],
     [

@@ -8,9 +8,9 @@ It is the folder `book` in that of the recording, and is made from the books of 
 -export([open/2, books/2, format_error/1]).
 -export_type([reason/0]).
 
-%% Sends that are told after their message was there, and put right; further ones stay.
+%% At most so many sends with a time after their message's arrival are corrected; the rest stay.
 -define(MOST_LATE, 200_000).
-%% By so much at most.
+%% A send is moved by so much at most.
 -define(LATE_NS, 1_000_000_000).
 
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
@@ -92,13 +92,13 @@ shifts(Parts, Causal) ->
                 "may be wrong: do not trust what is before what on different nodes">>]}
     end.
 
-%% A send that is told after the message was there was a moment before that.
+%% A send with a time after its message's arrival is moved to just before the arrival.
 late(Shifts) ->
-    fun(#{from := From, from_process := P, to := To, sent := Told, there := There}, Sent) ->
+    fun(#{from := From, from_process := P, to := To, sent := At, there := There}, Sent) ->
         Latest = There + map_get(To, Shifts) - 1,
-        case Told + map_get(From, Shifts) - Latest of
+        case At + map_get(From, Shifts) - Latest of
             Late when Late > 0, Late =< ?LATE_NS, map_size(Sent) < ?MOST_LATE ->
-                Sent#{{From, P, Told} => Latest};
+                Sent#{{From, P, At} => Latest};
             _ -> Sent
         end
     end.

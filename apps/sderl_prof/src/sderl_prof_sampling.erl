@@ -26,7 +26,7 @@ The report is a map that can be JSON (`m:sderl_prof_shares`).
 -doc """
 `rate`: looks at a process in a second, at most, 1,000 by default; `seconds`: so long, 10 by
 default; `top`: rows of each list, 50 by default; `mailboxes`: registered names of processes whose
-mailboxes are told over time, 50 at most.
+mailbox lengths are recorded over time, 50 at most.
 """.
 -type options() :: #{rate => pos_integer(), seconds => number(), top => pos_integer(),
                      mailboxes => [atom()]}.

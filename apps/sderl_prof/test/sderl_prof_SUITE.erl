@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_SUITE).
 -moduledoc """
-Recordings of real nodes: programs of which is known who does what, limits, other tracers beside,
-and that nothing stays switched on however a recording ends.
+Recordings of real nodes: programs whose processes and messages are known, limits, other tracers at
+the same time, and that no trace stays on, however a recording ends.
 """.
 
 -behaviour(ct_suite).
@@ -38,7 +38,7 @@ pipeline(_) ->
         #{totals := #{sent := Sent, received := Received}} = Report,
         ?assert(Sent >= 6 * 201),
         ?assert(Received >= 6 * 201),
-        %% The last item came from a stage, and nobody is asked.
+        %% The path goes through the stages, and no process waits for answers.
         #{critical_path := Path, findings := #{found := Found}} = Report,
         #{processes := OnPath} = is_path(Path),
         ?assertMatch([_ | _], [P || #{entry := ~"sderl_prof_programs:stage/1"} = P <- OnPath]),
@@ -96,7 +96,7 @@ bottleneck(_) ->
         ?assert(Its > Running / 2)
     end).
 
-%% All messages were on their way when the process took them over.
+%% All messages are in the mailbox before the process receives the first one.
 mailbox(_) ->
     with(1, fun(Fleet, [A]) ->
         {ok, Report} = profile(Fleet, A, {mailbox, 3000}, #{what => messages}),
@@ -127,7 +127,7 @@ migration(_) ->
                          when Moves >= 2999 andalso Moves =< All, Most)
     end).
 
-%% Functions of tables are built in, and tell when they return, too.
+%% The functions of ets are built in; their returns are recorded all the same.
 tables(_) ->
     with(1, fun(Fleet, [A]) ->
         {ok, Report} =
@@ -191,8 +191,8 @@ compared(_) ->
         ?assertMatch([_], Of(Missing, "the_bottleneck"))
     end).
 
-%% What runs by the events is what schedulers were active by their own clocks, without what they
-%% take to write the events: here some 60,000, of 2 to 3 us each.
+%% The running time from the events is the active time by scheduler_wall_time, less the time that
+%% writing the events takes: here some 60,000, of 2 to 3 us each.
 counters(_) ->
     with(1, fun(Fleet, [A]) ->
         {#{totals := #{run := Run}}, Active} =
@@ -319,7 +319,7 @@ s_group_events(_) ->
 
 %% ---------------------------------------------------------------- the limits
 
-%% What a recording would cost is tried on a node that another one asks, and leaves nothing there.
+%% The trial on another node measures the cost of a recording, and leaves nothing there.
 cost(_) ->
     with(2, fun(Fleet, [A, B]) ->
         true = call(Fleet, B, net_kernel, connect_node, [A]),
@@ -375,7 +375,7 @@ limits(_) ->
              Sizes = [call(Fleet, A, filelib, file_size, [File])
                       || File <- call(Fleet, A, filelib, wildcard, [Dir ++ "/events.*.trace"])],
              ?assert(lists:sum(Sizes) =< Bytes),
-             %% On a busy machine the look may be late: the driver overwrites, and it is told.
+             %% On a busy machine the check may be late: the driver overwrites, the report says so.
              {ok, #{trace := #{lost_events := Lost, problems := Problems}}} =
                  call(Fleet, A, sderl_prof, report, [Dir, #{}]),
              ?assertEqual({Name, Lost > 0},
@@ -386,7 +386,7 @@ limits(_) ->
                 {"first", #{seconds => 600}, full},
                 {"time", #{seconds => 0.05}, time}
             ]],
-        %% It goes on for as long as it takes to overwrite something.
+        %% Records until something has been overwritten.
         Last = folder(Fleet, A, "last"),
         {ok, Plan} = sderl_prof_options:plan(#{what => messages, bytes => Bytes, keep => last,
                                                seconds => 600}),
@@ -414,7 +414,7 @@ killed(_) ->
         ?assertNot(quiet(Fleet, A)),
         true = call(Fleet, A, erlang, exit, [Recorder, kill]),
         await_quiet(Fleet, A),
-        %% What was written is there.
+        %% What was written before can be read.
         {ok, #{trace := #{events := N, problems := [Problem]}}} =
             call(Fleet, A, sderl_prof, report, [Dir, #{}]),
         ?assert(N > 0),
@@ -444,7 +444,7 @@ node_dies(_) ->
         {ok, Plan} = sderl_prof_options:plan(#{what => messages, seconds => 600}),
         {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start,
                               [Plan, Dir, pid_of(Fleet, A)]),
-        %% More than the driver holds back.
+        %% More than the driver's buffer holds, so that some is in the file.
         ok = sderl_fleet:await(fun() ->
             #{written := Written} = call(Fleet, A, sderl_prof_recorder, info, [Recorder]),
             Written > 1_000_000
@@ -458,7 +458,7 @@ node_dies(_) ->
 
 %% ---------------------------------------------------------------- others
 
-%% Another tool has the system profiler, and the old tracer is at work: neither notices anything.
+%% Another tool holds the system profiler, and another one traces: neither is disturbed.
 others_tracers(_) ->
     with(1, fun(Fleet, [A]) ->
         Tool = pid_of(Fleet, A),
@@ -488,7 +488,7 @@ refused(_) ->
                 {#{who => [{application, no_such_app}]}, "no application no_such_app"},
                 {#{what => {callgraph, [no_such_module]}}, "no module no_such_module"}
             ]],
-        %% What is there stays.
+        %% A folder that is not empty is refused and left as it is.
         ok = call(Fleet, A, filelib, ensure_path, [Dir]),
         ok = call(Fleet, A, file, write_file, [filename:join(Dir, "mine"), ~"mine"]),
         {ok, Plan} = sderl_prof_options:plan(#{}),
@@ -502,7 +502,7 @@ refused(_) ->
 
 %% ---------------------------------------------------------------- what a virtual machine tells
 
-%% Another node reads it, which has nothing of this project loaded before.
+%% B measures A, on which no module of this project was loaded before.
 virtual_machine(_) ->
     with(2, fun(Fleet, [A, B]) ->
         {ok, #{node := Node, threads := Threads, schedulers := Schedulers, memory := Memory,
@@ -516,7 +516,7 @@ virtual_machine(_) ->
         #{blocks := Blocks, carriers := Carriers, resident := Resident} = Memory,
         ?assert(Blocks =< Carriers),
         ?assert(Resident > 1_000_000),
-        %% Unless the node takes or gives back much just then.
+        %% A reading is off when the node allocates or frees much just then: one of ten is right.
         ?assert(lists:any(fun(_) ->
             {ok, #{memory := #{checks := Checks}}} =
                 call(Fleet, B, sderl_prof_vm, read, [A, #{seconds => 0.05}]),
@@ -548,7 +548,7 @@ virtual_machine_dies(_) ->
 lock_tables(_) ->
     with_emulator("lcnt", "--lock-counter", fun lock_tables_of/1).
 
-%% Of the emulators that are built on demand, where it is there.
+%% Runs the test with an emulator that is built on demand, if it was built.
 with_emulator(Kind, Option, Fun) ->
     case sderl_fleet_emulator:built(Kind) of
         none -> {comment, "not tried: that needs toolchain/install " ++ Option};
@@ -574,21 +574,21 @@ lock_tables_of(Peer) ->
     {ok, #{locks := #{classes := Classes, instances := Instances, places := Places,
                       schedulers := Schedulers}, emulator := #{type := lcnt}, untold := Untold}} =
         Call(sderl_prof_vm, read, [nonode@nohost, #{seconds => 1, top => 1000}]),
-    %% All that were tried are told by class, and the table by its name.
+    %% Locks are counted by class, and that of the table under its name.
     [#{tries := Tries}] = [Row || #{class := db_tab, id := ~"the_hot_table"} = Row <- Instances],
     [#{tries := All, locks := _}] = [Row || #{class := db_tab} = Row <- Classes],
     ?assert(Tries > 1000),
     ?assert(All >= Tries),
     [?assert(C =< T) || #{collisions := C, tries := T} <- Classes ++ Instances ++ Places],
     ?assertMatch([_ | _], [Row || #{class := db_tab} = Row <- Places]),
-    %% By scheduler is what each has for itself, and the report says so.
+    %% By scheduler there are only the locks that each has for itself; the report says so.
     ?assertMatch([_ | _], Schedulers),
     ?assertEqual([], [N || #{scheduler := N} <- Schedulers, N > 2]),
     [Why] = [Why || #{what := locks, why := Why} <- Untold],
     ?assertNotEqual(nomatch, string:find(Why, "by scheduler are only")),
     %% Counting goes on as it was.
     ?assertEqual(lists:sort(Before), lists:sort(Call(erts_debug, lcnt_control, [mask]))),
-    %% Unless nobody wants it.
+    %% Without locks, if they were not asked for.
     {ok, #{locks := null}} = Call(sderl_prof_vm, read,
                                     [nonode@nohost, #{seconds => 0.1, locks => false}]).
 
@@ -619,7 +619,7 @@ probes(Config) ->
                 ?assertEqual(unicode:characters_to_binary(File), Recorded),
                 Script = os:cmd("perf script -i '" ++ File ++ "' 2>&1 | head -n 1000"),
                 ?assertNotEqual(nomatch, string:find(Script, "process__spawn: ")),
-                %% Nothing stays hooked.
+                %% No hook stays in the kernel.
                 [?assertEqual(nomatch, string:find(Text, Call(sderl_prof_hooks, group, [])))
                  || Folder <- ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"],
                     {ok, Text} <- [file:read_file(filename:join(Folder, "uprobe_events"))]]
@@ -662,7 +662,7 @@ probes_refused(_) ->
             end
     end.
 
-%% The superuser may be another one, if that one can read this tree.
+%% Root can run the emulator as another user, if that user can read this tree.
 as_nobody(Erl) ->
     maybe
         SetPriv = [_ | _] ?= os:find_executable("setpriv"),

@@ -90,7 +90,7 @@ steps(Events, Act) ->
     Step = fun({T, K, P}, A) -> sderl_prof_activity:step(T, K, 0, P, 0, 0, A) end,
     lists:foldl(Step, Act, Events).
 
-%% Whenever what has ended is taken out, the sums of each process come to the same.
+%% The sums of a process do not depend on when ended processes are taken out.
 prop_drain() ->
     ?FORALL({Lives, Every}, {list(life()), range(1, 7)}, begin
         All = [{P, lived(P, Steps)} || {P, Steps} <- lists:enumerate(Lives)],
@@ -116,7 +116,7 @@ by_process(Sums) ->
     maps:map(fun(_, List) -> sderl_prof_activity:sums(List) end,
              maps:groups_from_list(fun({P, _}) -> P end, fun({_, Sum}) -> Sum end, Sums)).
 
-%% Without the system profiler messages tell who was only interrupted.
+%% Without the system profiler, messages show whether a process waited or was preempted.
 messages_mode_test() ->
     Sink = fun(What, _, From, To, _, Waker, Acc) -> [{What, From, To, Waker} | Acc] end,
     Act = lists:foldl(fun({T, K, P, A}, Act) ->
@@ -124,9 +124,9 @@ messages_mode_test() ->
     end, sderl_prof_activity:new(messages, Sink, []), [
         {0, ?IN, 1, 0}, {10, ?OUT, 1, 0},
         {12, ?SEND, 2, 1},
-        %% As it mostly is, that it received comes after it was scheduled in.
+        %% The usual order: the event of the receive comes after that of being scheduled in.
         {20, ?IN, 1, 0}, {21, ?RECEIVE, 1, 0}, {30, ?OUT, 1, 0},
-        %% Nothing came.
+        %% No message came, so it had been preempted.
         {35, ?IN, 1, 0}, {40, ?OUT, 1, 0}
     ]),
     {_, Intervals} = sderl_prof_activity:finish(50, Act),
@@ -241,7 +241,7 @@ prop_graph() ->
                           is_bounded(Graph, Most))
             end).
 
-%% What stays is as it was, what goes has no more time, and how many went is told.
+%% What stays is unchanged, what was left out has no more time, and its number is right.
 is_bounded(#{functions := Functions, edges := Edges} = Graph, {MostFunctions, MostEdges}) ->
     #{functions := Fewer, edges := FewerEdges, left := {F, E}} =
         sderl_prof_call_graph:bounded(Graph, MostFunctions, MostEdges),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Folders that are put in their place when they are whole: replaced, made by two at once, failed.
+%% Folders that are renamed into place once complete: replaced, made by two at once, failed.
 -module(sderl_prof_beside_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -24,7 +24,7 @@ replaced_test() ->
         ?assertEqual(~"first", content(Dir)),
         ok = sderl_prof_beside:make(Dir, "mark", made(~"second")),
         ?assertEqual(~"second", content(Dir)),
-        %% One without what tells that it is whole is no obstacle.
+        %% A folder without its mark is incomplete, and is replaced.
         ok = file:delete(filename:join(Dir, "mark")),
         ok = file:write_file(filename:join(Dir, "rest"), <<>>),
         ok = sderl_prof_beside:make(Dir, "mark", made(~"third")),
@@ -32,7 +32,7 @@ replaced_test() ->
         ?assertEqual({ok, ["book"]}, file:list_dir(Parent))
     end).
 
-%% Another program makes it meanwhile: that one may be read already, and stays.
+%% Another program was faster: its folder may be in use already, and stays.
 at_once_test() ->
     with_dir(fun(Parent) ->
         Dir = filename:join(Parent, "book"),
@@ -58,7 +58,7 @@ failed_test() ->
         ?assertEqual({ok, ["book"]}, file:list_dir(Parent))
     end).
 
-%% What a program that was killed has left goes after a day.
+%% The leftovers of a killed program are removed after a day.
 left_test() ->
     with_dir(fun(Parent) ->
         Dir = filename:join(Parent, "book"),
@@ -70,12 +70,12 @@ left_test() ->
         ?assertEqual([false, true], [filelib:is_dir(Folder) || Folder <- [Left, Works]])
     end).
 
-%% A recording that several open at once is read by all of them, in whatever order they end.
+%% Several processes open a recording at once, and all read it, whichever finishes first.
 recording_test_() ->
     {timeout, 300, fun() ->
         with_dir(fun(Dir) ->
             ok = sderl_prof_two_nodes:example(Dir, 200),
-            %% What is made in the same second counts as old, and would be made again by each.
+            %% A book as old as its recording counts as outdated, and each would make it again.
             ok = file:change_time(filename:join([Dir, "a@h", "recording"]),
                                   {{2020, 1, 1}, {0, 0, 0}}),
             Self = self(),

@@ -45,7 +45,7 @@ prop_error() ->
         Common = sderl_prof_clock:common(Time, Alignment),
         Error = sderl_prof_clock:common_error(Time, Alignment),
         ?WHENFAIL(io:format("off by ~b, said ~b~n", [Common - True, Error]),
-                  %% What whole numbers leave out.
+                  %% Three for the rounding.
                   abs(Common - True) =< Error + 3)
     end).
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_cluster_SUITE).
 -moduledoc """
-Several real nodes recorded at once: exchanges of which the messages are known, nodes that die, that
-have nothing of this project, and that refuse; and fetching that is interrupted.
+Several real nodes recorded at once: exchanges of known messages; nodes that die, that have none of
+this project's modules, that refuse; and fetching that is interrupted.
 """.
 
 -behaviour(ct_suite).
@@ -33,8 +33,8 @@ ping_pong(_) ->
         [?assertMatch(#{aligned := true, here := true, problems := []}, Node) || Node <- Nodes],
         #{problems := [], all_from_ns := From, all_to_ns := To} = Cluster,
         ?assert(From < To),
-        %% Questions and answers have both their ends, and they are those of the program. One that
-        %% is told too late to be joined has only one.
+        %% Questions and answers are joined, each send with its receive, between the processes of
+        %% the program. A send that is recorded too late stays alone.
         [Asked] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,
                         F =:= name(A), T =:= name(B), is_nearly(100, N)],
         [Answered] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,
@@ -62,11 +62,11 @@ crossed(Fleet, C, Dir, #{from := From, from_node := A, to := To, to_node := B}) 
     ?assert(Ns > 0),
     ?assertEqual(lists:sort([A, B]), lists:sort([Node || #{node := Node} <- Nodes])),
     Came = [{Sender, P} || #{kind := between, sender := Sender, process := P} <- Segments],
-    %% A send that is told too late to be joined may be taken for another one.
+    %% When a send is recorded too late to be joined, another one may be taken for it.
     [?assert(length([1 || Way <- Came, Way =:= Wanted]) >= 50)
      || Wanted <- [{Asker, Echo}, {Echo, Asker}]].
 
-%% A send may be told late; but that every one of them came before it was sent cannot be.
+%% A single send may be recorded late; but not all messages can arrive before they are sent.
 is_possible(#{least_ns := Least, mean_ns := Mean, most_ns := Most, error_ns := Error}) ->
     Most >= -Error andalso Error > 0 andalso Least =< Mean andalso Mean =< Most.
 
@@ -83,7 +83,7 @@ arrows(Fleet, C, Dir) ->
     ?assertEqual(Ids(~"s"), Ids(~"f")),
     [?assert(T >= 0) || #{~"ph" := ~"X", ~"ts" := T} <- Events].
 
-%% By name, and back to aliases.
+%% Calls go to a registered name, and answers to aliases.
 calls(_) ->
     with(3, fun(Fleet, [C, A, B]) ->
         Dir = folder(Fleet, C, "calls"),
@@ -96,8 +96,8 @@ calls(_) ->
                                 To =:= Client, is_nearly(50, N)])
     end).
 
-%% Operations on groups are on the time line, nodes are told by their groups, and so is the way of
-%% messages to another group over the node that is in both.
+%% The time line shows operations on groups; nodes are shown with their groups, and messages to
+%% another group with the gateway between.
 groups(_) ->
     with(4, [sderl], fun(Fleet, [C, A, B, G]) ->
         {ok, ours, [_, _]} = call(Fleet, A, s_group, new_s_group, [ours, [A, G]]),
@@ -118,7 +118,7 @@ groups(_) ->
                      [O || #{operation := ~"s_group:register_name/3", node := N} = O <- Operations,
                            N =:= name(B)]),
         routed(A, B, G, Sent, Routed),
-        %% The groups are those of the begin.
+        %% A common group counts only if it was there when the recording began.
         [false] = [Common || #{from := F, to := T, common_group := Common} <- Traffic,
                              F =:= name(A), T =:= name(B)],
         Out = filename:join(Dir, "chrome.json"),
@@ -129,7 +129,7 @@ groups(_) ->
                                  P =:= Phase]) || Phase <- [~"b", ~"e"]]
     end).
 
-%% All of them went over the node that is in both groups, which knows that one has no receiver.
+%% All go over the gateway, which reports the one whose name does not exist.
 routed(A, B, G, Sent, #{destinations := Destinations, gateways := Gateways,
                         failures := Failures, undelivered := Undelivered}) ->
     ?assertMatch([#{count := Sent, bytes := Bytes}] when Bytes > Sent,
@@ -146,11 +146,11 @@ routed(A, B, G, Sent, #{destinations := Destinations, gateways := Gateways,
 
 %% ---------------------------------------------------------------- what goes wrong
 
-%% The other one is recorded to its end. Of the one that died the files are read.
+%% One node dies: the other one is recorded to the end, and the files of both are read.
 node_dies(_) ->
     with(3, fun(Fleet, [C, A, B]) ->
         Dir = folder(Fleet, C, "dies"),
-        %% More than the driver holds back.
+        %% More than the driver's buffer holds.
         {2000, #{nodes := [EntryA, EntryB]}} =
             record(Fleet, C, [A, B], Dir, #{}, {kill, B, A, B, 2000}),
         ?assertMatch(#{state := recorded, ended := ~"stopped", error := null}, EntryA),
@@ -161,7 +161,7 @@ node_dies(_) ->
             [N || #{node := Node} = N <- Nodes, Node =:= name(B)]
     end).
 
-%% The others do not wait for it for longer than a connection may take.
+%% The others wait for a node that hangs no longer than for a connection.
 node_hangs(_) ->
     with(3, fun(Fleet, [C, A, B]) ->
         ok = sderl_fleet:suspend(Fleet, B),
@@ -172,7 +172,7 @@ node_hangs(_) ->
         ok = sderl_fleet:resume(Fleet, B)
     end).
 
-%% In pieces, with breaks: nothing comes twice, and what is there in the end is what was recorded.
+%% Fetched in pieces, with breaks: no piece comes twice, and in the end the files are the same.
 fetched(_) ->
     with(3, fun(Fleet, [C, A, B]) ->
         Dir = folder(Fleet, C, "here"),
@@ -187,11 +187,11 @@ fetched(_) ->
         {ok, Results} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options]),
         Came = [{Came, Bytes}
                 || {_, {ok, #{bytes := Bytes, fetched := Came, shared := false}}} <- Results],
-        %% The other one may have had nothing yet.
+        %% The other node may have sent nothing yet.
         ?assertMatch({[_, _], true}, {Came, lists:any(fun({New, All}) -> New < All end, Came)}),
         same(Fleet, C, [{filename:join(Dir, Node), filename:join(There, Node)}
                         || {Node, _} <- Results]),
-        %% Nothing is left to fetch; then the nodes have nothing any more.
+        %% The first fetch finds nothing new and removes the files; the second one finds none.
         {ok, Again} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options#{remove => true}]),
         ?assertMatch([{_, {ok, #{fetched := 0}}}, {_, {ok, #{fetched := 0}}}], Again),
         ?assertEqual([], call(Fleet, C, filelib, wildcard, [There ++ "/*/events.*.trace"])),
@@ -230,7 +230,7 @@ still_recorded(_) ->
         #{nodes := [#{here := true, problems := []}]} = report(Fleet, C, Dir)
     end).
 
-%% What records is made the same on both sides, but not while it records.
+%% A node with another version of the recorder gets ours, but not while it records.
 another_version(_) ->
     with(2, fun(Fleet, [C, A]) ->
         Old = sderl_prof_station,
@@ -251,7 +251,7 @@ another_version(_) ->
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "records with another version")})
     end).
 
-%% A node that knows nothing of this project, and one that cannot be reached, beside one that can:
+%% One node without this project, one that cannot be reached, and one that can:
 %% begun from a dashboard, and from the command line.
 stock_node(_) ->
     Stock = #{name => s, count => 1, connect_all => true, paths => []},
@@ -269,7 +269,7 @@ stock_node(_) ->
                       #{state := failed, error := <<"cannot connect", _/binary>>}], Entries),
         #{nodes := [#{here := true}, #{here := true}, #{here := false}],
           cluster := #{problems := [_]}} = report(Fleet, C, Dir),
-        %% Nothing goes on there.
+        %% No trace session is left there.
         ?assertEqual(false, lists:keymember(sderl_recording, 1,
                                             call(Fleet, S, trace, session_info, [all])))
     after
@@ -300,27 +300,27 @@ refused(_) ->
                 {[A], #{who => [no_such_name]}, "no process no_such_name"},
                 {[A], #{node_dir => "/proc/nothing/here"}, "cannot write to the folder"}
             ]],
-        %% Nothing of it stays.
+        %% The folder is not left behind.
         ?assertEqual({error, enoent}, call(Fleet, C, file, list_dir, [Dir])),
-        %% Another cookie.
+        %% The node has another cookie.
         true = call(Fleet, C, erlang, set_cookie, [A, another]),
         true = call(Fleet, C, erlang, disconnect_node, [A]),
         {error, Text} = Prepare([A], #{dir => Dir}),
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "is the cookie its own")}),
         true = call(Fleet, C, erlang, set_cookie, [A, call(Fleet, A, erlang, get_cookie, [])]),
-        %% The same folder twice.
+        %% The folder has a recording already.
         {ok, _} = recorded(Fleet, C, [A], Dir),
         {error, Twice} = Prepare([A], #{dir => Dir}),
         ?assertNotEqual({Twice, nomatch}, {Twice, string:find(Twice, "not empty")}),
         disk_full(Fleet, C, A),
-        %% More than is allowed.
+        %% The node makes more events than allowed.
         ok = call(Fleet, A, sderl_prof_programs, churn, [1]),
         {error, Busy} = Prepare([A], #{dir => folder(Fleet, C, "busy"), max_events_s => 1,
                                        what => messages}),
         ?assertNotEqual({Busy, nomatch}, {Busy, string:find(Busy, "more than the 1 events")})
     end).
 
-%% A file that takes nothing, as a full disk; when there is room, fetching goes on.
+%% A file that accepts no bytes stands for a full disk; with room, fetching goes on.
 disk_full(Fleet, C, A) ->
     Dir = folder(Fleet, C, "full"),
     {ok, _} = record(Fleet, C, [A], Dir, #{node_dir => folder(Fleet, C, "has")}, nothing),

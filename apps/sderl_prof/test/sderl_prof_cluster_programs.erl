@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_cluster_programs).
--moduledoc "Programs over several nodes of which is known who sends what, and what records them.".
+-moduledoc "Programs over several nodes whose messages are known, and what records them.".
 
 -behaviour(gen_server).
 
@@ -58,14 +58,14 @@ run({kill, Node, From, To, N}) ->
 run({new_group, Node, Program}) ->
     {ok, made, _} = erpc:call(Node, s_group, new_s_group, [made, [Node]], ?WAIT_MS),
     run(Program);
-%% N messages to a name of a group that this node is not in, and one to a name that there is not.
+%% N messages to a name of a group that this node is not in, and one to a name that nobody has.
 run({route, From, Group, To, N, Program}) ->
     Collector = spawn(To, ?MODULE, collect, [self(), Group, N]),
     receive {Collector, registered} -> ok after ?WAIT_MS -> error(not_registered) end,
     ok = erpc:call(From, ?MODULE, send_over, [Group, N, ?WAIT_MS], ?WAIT_MS),
     receive {Collector, collected} -> ok after ?WAIT_MS -> error(not_collected) end,
     run(Program);
-%% What comes with a fetch while all record.
+%% The result of a fetch while all nodes record.
 run({fetch, Dir, Options}) -> sderl_prof_fetch:fetch(Dir, Options);
 run(nothing) -> ok.
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The graph of communication compared with a slow choice, and of recordings of which it is known
-%% who sends what; the report of pages compared with that of all events.
+%% The graph of communication, compared with a slow reference and for recordings of known messages;
+%% the report of a page, compared with the report from all events.
 -module(sderl_prof_communication_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -42,7 +42,7 @@ prop_graph() ->
             {ends, equals(lists:sort([End || {End, _} <- Ends]), slow_ends(Shown))},
             {passed, equals(amount(Slow), Passed)},
             {all, equals(amount(Pairs), All)},
-            %% What is left out had no room, or is no greater than the last one for which there was.
+            %% A pair left out is no greater than the last one shown, or its processes had no room.
             {greatest, lists:all(fun(Pair) -> is_no_greater(Pair, Shown, Request) end,
                                  maps:to_list(Slow) -- Shown)},
             {none_is_around, Around =:= none orelse
@@ -81,7 +81,7 @@ is_no_greater({{A, B}, Row}, Shown, #{edges := Most, ends := MostEnds, around :=
     Room = length(lists:usort([A, B | slow_ends(Before)])) =< MostEnds,
     length(Before) =:= Most orelse not Room.
 
-%% The lower the earlier.
+%% The lowest rank comes first.
 rank({A, B}, Row, Around, #{sort := Sort}) ->
     {Around =/= none andalso A =/= Around andalso B =/= Around,
      -element(case Sort of count -> 1; bytes -> 2 end, Row), A, B}.
@@ -234,7 +234,7 @@ nodes_test() ->
 
 %% ---------------------------------------------------------------- the report
 
-%% What the page says is what the report of all events says.
+%% The report of a page equals the report from all events.
 report_test() ->
     with_view(small(), fun(View, Book) ->
         {ok, #{totals := Totals, top := Top, trace := #{processes := Count}}} =
@@ -244,17 +244,17 @@ report_test() ->
             sderl_prof_view:report(#{top => 2, parts => 10}, View),
         ?assertEqual(#{}, Awake),
         ?assertEqual(lists:sort(sderl_prof_report:metrics()), lists:sort(maps:keys(Shown))),
-        %% (Those with as much are in no order.)
+        %% (Processes with equal values are in no order.)
         Sorted = fun(Tops) -> #{Metric => lists:sort(Rows) || Metric := Rows <- Tops} end,
         ?assertEqual(Sorted(Top), Sorted(Shown)),
         ?assertMatch(#{received := [], run := [#{process := ~"the_server", run := 650, sent := 30},
                                                #{process := ~"<0.2.0>", run := 100}]}, Shown),
-        %% All the time is in the curve.
+        %% The curve sums up to the running time.
         Run = lists:sum([Mean * Width || #{running := Mean} <- Points]),
         ?assert(abs(Run - map_get(run, Totals)) =< length(Points) * Width / 1000)
     end).
 
-%% Of processes with as much the one that came first; nothing is no row.
+%% Of equal processes the first one is listed; those with 0 are not.
 report_of_nothing_test() ->
     with_view([{trace_ts, pid(1, 0), register, it, 0}], fun(View, _) ->
         #{processes := _, top := Top, concurrency := [_ | _]} =

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Recordings of which it is known in what they differ.
+%% Recordings with known differences.
 -module(sderl_prof_compare_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -73,7 +73,7 @@ prop_same() ->
         N =:= map_size(Kin)
     end).
 
-%% Of waits what changed more than the length of the recording did.
+%% A wait counts as changed if its share of the recording changed.
 waits_test() ->
     Row = fun(N, Ms) -> {N, Ms * ?MS, 0.0} end,
     Side = fun(Ms, Waits) -> #{length => Ms * ?MS, kin => #{}, waits => Waits} end,
@@ -139,7 +139,7 @@ known_test() ->
         #{process := ~"m:gone/0", 'after' := null, factor := null} = Gone,
         ?assertMatch([<<"the recordings last 0.041 s and 0.031 s", _/binary>>], Notes),
         ?assert(abs(Seconds - 0.041) < 1.0e-6),
-        %% The other way round.
+        %% Compared in the other order.
         {ok, #{slower := [#{process := ~"m:slow/0", factor := 2.0}], faster := [],
                appeared := [#{process := ~"m:gone/0"}],
                disappeared := [#{process := ~"m:new/0"}]} = Back} =

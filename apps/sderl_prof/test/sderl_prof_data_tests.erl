@@ -19,7 +19,7 @@ properties_test_() ->
         sderl_prop:eunit("blocks are what went into them", 60, fun prop_block/0)
     ].
 
-%% A serial that no process has: its key was taken for that of a word.
+%% A serial that no process has: its key was once confused with that of a word.
 damaged_serial_test() ->
     ?assert(proper:check(prop_damaged(), [{[{1, {in, {lists, map, 2}}}], 36, <<0, 0, 5>>}],
                          [{to_file, user}])).
@@ -246,7 +246,7 @@ info_missing_test() ->
         says(~"recording is missing or damaged", Problems)
     end).
 
-%% No atom is made of a damaged file.
+%% A damaged file creates no atom.
 atoms_test() ->
     with_dir(fun(Dir) ->
         Atom = iolist_to_binary(["atom_", integer_to_binary(rand:uniform(1 bsl 60))]),
@@ -262,7 +262,7 @@ atoms_test() ->
         ?assertEqual(Before, erlang:system_info(atom_count))
     end).
 
-%% A pid that comes again is another process; a late message goes to the one that has ended.
+%% A pid that is reused is another process; a late message belongs to the one that has ended.
 again_test() ->
     with_dir(fun(Dir) ->
         P = pid(7, 0),
@@ -288,8 +288,8 @@ again_test() ->
 entities(Book) ->
     lists:reverse(sderl_prof_book:fold_entities(fun(E, Acc) -> [E | Acc] end, [], Book)).
 
-%% Behind a message from another node comes that node's name; a message that ends like that is one
-%% still.
+%% The recorder appends the sender's node to a message from another node; a message that itself
+%% ends like that is still read as a whole.
 senders_test() ->
     with_dir(fun(Dir) ->
         Node = 'a@elsewhere',
@@ -315,7 +315,7 @@ senders_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
-%% An alias is its process: one of this node, and one of another node that is known.
+%% An alias counts as its process, on this node and on another one that is known.
 aliases_test() ->
     with_dir(fun(Dir) ->
         Bits = length(integer_to_list(erlang:system_info(process_limit) - 1, 2)),
@@ -346,7 +346,7 @@ aliases_test() ->
         true = unalias(Alias)
     end).
 
-%% The oldest file is the one behind the gap.
+%% Files are written in a ring: the oldest one follows the gap in the numbers.
 wrapped_test() ->
     with_dir(fun(Dir) ->
         ok = recording(Dir, #{written => 100_000}, [in(1, 5)]),
@@ -415,7 +415,7 @@ fresh_node(Taken) ->
         end
     end).
 
-%% What is known of many entities is written at once, as if each part were written for itself.
+%% Changes of many entities that are written together give the same file as one by one.
 patches_test() ->
     with_dir(fun(Dir) ->
         Patches = [{1 + (N * 7) rem 2000, lists:nth(1 + N rem 3, [parent, key, stop]), N}
@@ -435,7 +435,7 @@ patches_test() ->
 
 %% ---------------------------------------------------------------- memory
 
-%% Each process has a tenth of the file's size, with the binaries that it refers to: more ends it.
+%% Each process may use a tenth of the file's size, with its binaries: with more it is killed.
 memory_test_() ->
     {timeout, 300, fun() ->
         with_dir(fun(Dir) ->

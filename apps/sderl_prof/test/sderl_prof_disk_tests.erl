@@ -10,7 +10,7 @@ of eight megabytes in a namespace, on which there is more room each time until i
 -compile([export_all, nowarn_export_all]).
 
 -define(WAIT_MS, 120_000).
-%% What there is room for, one after the other.
+%% The bytes free on the disk, one try after the other.
 -define(ROOMS, [0 | [4096 bsl N || N <- lists:seq(0, 10)]]).
 
 full_disk_test_() ->
@@ -19,8 +19,8 @@ full_disk_test_() ->
      || Case <- [recording, book, pages, nodes, export, samples, live]
     ]).
 
-%% Whatever the disk does, the node is not traced any more, nobody waits for ever, and what was
-%% written before can be read.
+%% Whatever the disk does, tracing ends, nobody waits for ever, and what was written before can be
+%% read.
 recording(Disk) ->
     Dir = filename:join(Disk, "recording"),
     {ok, Plan} = sderl_prof_options:plan(#{what => messages, seconds => 600, keep => last}),
@@ -41,7 +41,7 @@ recording(Disk) ->
     {ok, #{trace := #{events := Events, problems := Problems, ended := How}}} =
         sderl_prof:report(Dir, #{}),
     ?assert(Events > 1000),
-    %% Nobody takes it for a recording that ended in order.
+    %% It does not look like a recording that ended in order.
     ?assert(How =/= time andalso How =/= stopped),
     ?assertMatch([_ | _], [How || is_binary(How)] ++ Problems).
 
@@ -83,7 +83,7 @@ nodes(Disk) ->
     {ok, Book} = sderl_prof_cluster_book:open(Dir, #{}),
     ok = whole(Book).
 
-%% Where there was room for one node only, the book says so, and is made anew with room for both.
+%% If there was room for one node only, the book says so, and is made again with room for both.
 whole(Dir) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     #{problems := Problems, nodes := Nodes} = sderl_prof_book:meta(Book),
@@ -123,7 +123,7 @@ samples(Disk) ->
     {ok, Text} = file:read_file(Out),
     ?assertMatch(#{~"kind" := ~"sampling"}, json:decode(Text)).
 
-%% One that a dashboard begins is refused, or fails with the reason; the others are as they were.
+%% A profile started from a dashboard is refused, or fails with the reason; others are untouched.
 live(Disk) ->
     Dir = filename:join(Disk, "profiles"),
     {ok, _} = sderl_prof_live:start(#{
@@ -175,7 +175,7 @@ a_recording(Disk) ->
     ]),
     Dir.
 
-%% Each time that there is too little room it says so, and leaves nothing half.
+%% With too little room it fails with that reason each time, and leaves nothing incomplete.
 until_there_is_room(Disk, Make, Format) ->
     Outcomes = [begin
                     ok = leave_room(Room, Disk),

@@ -24,7 +24,7 @@ fetch_test_() ->
         ]
     ].
 
-%% Where it is fetched to, and a recording where the node has it.
+%% The folder to fetch into, and a recording on the node's side.
 folders(Root) ->
     There = filename:join(Root, "there"),
     ok = filelib:ensure_path(There),
@@ -49,7 +49,7 @@ content(Dir) ->
 append(There, Name) ->
     ok = file:write_file(filename:join(There, Name), ~"more", [append]).
 
-%% What the function does happens once, as soon as so many bytes are there.
+%% A progress callback that runs the function once, when so many bytes have come.
 at(Bytes, Fun) ->
     Done = counters:new(1, []),
     fun(_, Here, _) ->
@@ -74,7 +74,7 @@ binary({Here, There} = Folders) ->
     {ok, #{}} = fetch(setelement(1, Folders, unicode:characters_to_binary(Here)), #{}),
     ?assertEqual(content(There), content(of_node(Here))).
 
-%% Nothing is taken as whole that is only a beginning, and nothing is lost.
+%% A file that grows meanwhile is not taken as complete, and nothing is removed.
 grows_before({Here, There} = Folders) ->
     Grow = at(0, fun() -> append(There, "recording") end),
     ?assertEqual({error, {changed, "recording"}},
@@ -91,7 +91,7 @@ grows_after({Here, There} = Folders) ->
     {ok, #{fetched := 4}} = fetch_again(Folders, Here),
     ?assertEqual(content(There), content(of_node(Here))).
 
-%% The file that is here is a part of the one there.
+%% Fetches again, with the file here as an incomplete one.
 fetch_again(Folders, Here) ->
     File = filename:join(of_node(Here), "events.0.trace"),
     ok = file:rename(File, File ++ ".part"),
@@ -110,13 +110,13 @@ goes_on({_, There} = Folders) ->
         [?assertEqual({error, still_recorded}, fetch(Folders, #{remove => Remove}))
          || Remove <- [true, false]],
         ?assertEqual(Before, content(There)),
-        %% Another one that has ended.
+        %% The recording has ended.
         ok = sderl_prof_files:recording(There, #{ended_at => 5}, []),
         {ok, #{}} = fetch(Folders, #{})
     after
         trace:session_destroy(Session)
     end,
-    %% Its node has died.
+    %% It never ended, as its node has died.
     ok = sderl_prof_files:recording(There, #{ended_at => undefined}, []),
     {ok, #{}} = fetch(Folders, #{}).
 
@@ -126,7 +126,7 @@ leftover({Here, There} = Folders) ->
     {ok, #{}} = fetch(Folders, #{}),
     ?assertEqual(content(There), content(of_node(Here))).
 
-%% One that is the same is gone on with; of another one nothing is used.
+%% A part of the same file is continued; one of another file is dropped.
 part({Here, There} = Folders) ->
     {ok, Bin} = file:read_file(filename:join(There, "events.0.trace")),
     Half = binary:part(Bin, 0, ?BYTES div 2),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The evidence of findings compared with plain and slow readings, and the findings of programs of
-%% which they are known.
+%% The evidence of findings, compared with slow references, and the findings of programs for which
+%% they are known.
 -module(sderl_prof_findings_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -64,7 +64,7 @@ able(Events, End, Mode) ->
     [{P, A, B} || {What, P, A, B} <- intervals(Events, End, Mode),
                   What =:= running orelse What =:= runnable].
 
-%% Of each question what comes after it, event by event.
+%% A slow reference: for each question, all events after it.
 prop_asked() ->
     ?FORALL(Moves, sderl_prof_machine:moves(), begin
         {Events, End} = sderl_prof_machine:events(Moves),
@@ -112,7 +112,7 @@ prop_backlog() ->
             Rows =:= lists:sort(fun(#{peak := X}, #{peak := Y}) -> X >= Y end, Rows)
     end).
 
-%% The numbers of those times that a receive follows, or an end after one.
+%% The backlogs that a receive follows, or an end after a receive.
 slow_backlog(P, [{send, P} | Events], N, Now, Got) ->
     slow_backlog(P, Events, N + 1, [N + 1 | Now], Got);
 slow_backlog(P, [{'receive', P} | Events], 1, Now, _) ->
@@ -153,7 +153,7 @@ bottleneck_test() ->
     ?assert(abs(Weight - 1.0) < 0.01),
     ?assertEqual([1, 2, 3, 4], lists:sort(Waiters)),
     ?assert(Times >= 96),
-    %% One that was answered asks again only after the server has begun with another.
+    %% A client that got its answer asks again when the server works for the next one already.
     ?assert(abs(AtATime - 4.0) < 0.1),
     ?assertMatch(<<"p9 works in ", _/binary>>, Text),
     ?assert(byte_size(Remedy) > 20 andalso byte_size(Threshold) > 20),
@@ -172,7 +172,7 @@ answer(C, T) ->
     [{T, ?SEND, 9, C}, {T + 1000, ?ACTIVE, C, 0}, {T + 2000, ?IN, C, 0}, {T + 3000, ?SEND, C, 9},
      {T + 4000, ?OUT, C, 0}, {T + 4000, ?INACTIVE, C, 0}].
 
-%% Casts have no answer, and a process that waits itself is not what others wait for.
+%% No bottleneck: casts have no answer, and a server that waits itself is not the cause.
 no_bottleneck_test() ->
     Casts = [Event || {_, K, P, _} = Event <- bottleneck(100), K =/= ?SEND orelse P =/= 9],
     ?assertEqual([], [F || {bottleneck, _} = F <- names(found(Casts, ?S, [running, message]))]),
@@ -198,12 +198,12 @@ ping_pong_test() ->
     ?assert(To > From andalso To =< ?S),
     ?assert(Weight > 0.99),
     ?assert(abs(A - 0.5) < 0.01 andalso abs(B - 0.5) < 0.01),
-    %% On one scheduler that is as it must be.
+    %% On one scheduler it is no finding.
     Evidence = evidence(Events, ?S, 1),
     #{found := []} =
         sderl_prof_findings:find(Evidence, (context([running, message]))#{schedulers := 1}).
 
-%% Two stages that work side by side.
+%% Two stages that work at the same time.
 pipeline_test() ->
     Stage = fun(P, Next, From) ->
         [{0, ?ACTIVE, P, 0}, {From, ?IN, P, 0}
@@ -217,7 +217,7 @@ mailbox_test() ->
         ++ lists:append([[{N * 100_000, ?SEND, 1, 2}, {N * 100_000, ?SEND, 1, 3}]
                          ++ [{N * 100_000, ?RECEIVE, 2, 0} || N rem 2 =:= 0]
                          || N <- lists:seq(1, 4000)]),
-    %% What never receives, like 3, is not recorded.
+    %% Process 3 never receives, so it is not among the recorded ones.
     [#{finding := mailbox, process := ~"p2", evidence := #{peak := 2001, left := 2000}}] =
         found(Events, ?S, [running, message]).
 
@@ -321,7 +321,7 @@ tables_test() ->
     [#{weight := 0.1}] = Find(0, 10),
     [] = Find(0, 9).
 
-%% Of nodes without a group nothing is told; what the sender did not record counts where it came.
+%% Nodes without a group are no finding; if the sender did not record, the receiver's count holds.
 past_gateways_test() ->
     Row = fun(From, To, Sent, Received, Common) ->
         #{from => From, to => To, sent => Sent, sent_bytes => 10 * Sent, received => Received,
@@ -341,12 +341,12 @@ past_gateways_test() ->
                    links => [#{process => ~"a to c", messages => 950, bytes => 9500},
                              #{process => ~"c to a", messages => 50, bytes => 0}]}, Evidence),
     ?assertNotEqual(nomatch, string:find(Text, "1000, of them 950 from a to c")),
-    %% Few of many are told by nobody.
+    %% A small share of all messages is no finding.
     #{found := []} = sderl_prof_findings:past_gateways(
         [Row(~"a", ~"b", 100_000, 0, true), Row(~"a", ~"c", 4000, 0, false)],
         #{found => [], not_shown => []}).
 
-%% What was not recorded is told, and not found.
+%% Findings that need items not recorded are listed as not shown.
 not_shown_test() ->
     #{found := [], not_shown := Not} =
         sderl_prof_findings:find(evidence(bottleneck(100), ?S), (context([]))#{items := []}),

@@ -63,7 +63,7 @@ with_book(Test) ->
                                       lost_bytes => 0, lost_events => 0, problems => []}, Written),
         {ok, View} = sderl_prof_view:open(Dir, fun(_, _) -> ok end),
         Test(View),
-        %% What is no function has no source, whatever the number is.
+        %% A number that is not of a function is an error.
         {ok, #{why := <<"no module m is", _/binary>>, lines := []}} =
             sderl_prof_view:source(1, View),
         [{error, {no_function, N}} = sderl_prof_view:source(N, View) || N <- [0, 4, 5, 1 bsl 40]],
@@ -116,7 +116,7 @@ sources(Dir, File) ->
     Beam = filename:join(Dir, "ebin/prof_listing_example.beam"),
     Compile = fun(Options) ->
         {ok, _} = compile:file(File, [{outdir, filename:dirname(Beam)} | Options]),
-        %% However coarse the file system's clock is.
+        %% A fixed time, as the file system's clock may be coarse.
         ok = file:change_time(Beam, {{2026, 1, 2}, {0, 0, 0}})
     end,
     ok = file:change_time(File, {{2026, 1, 1}, {0, 0, 0}}),
@@ -131,19 +131,19 @@ sources(Dir, File) ->
     #{lines := [~"%% Begins here." | _] = Lines, first := 1, line := 8, last := 10, why := null,
       note := null, version := same} = Make(~"f/1", Recorded),
     ?assertEqual(~"f(N) ->", lists:nth(8, Lines)),
-    %% A fun stands in its function.
+    %% A fun is shown within its function.
     #{line := 8, last := 10} = Make(~"-f/1-fun-0-/1", Recorded),
     #{line := 6, version := some, note := <<"other nodes", _/binary>>} =
         Make(~"g/0", [{~"prof_listing_example", ~"older"} | Recorded]),
     #{version := other, note := <<"another version", _/binary>>} =
         Make(~"g/0", [{~"prof_listing_example", ~"older"}]),
     #{version := unknown, note := <<"as it is here now", _/binary>>} = Make(~"g/0", []),
-    %% What is not in the text itself.
+    %% The function comes from an included file, or is not in the text.
     #{lines := [], why := <<"it is written in prof_listing_example.hrl", _/binary>>} =
         Make(~"h/0", Recorded),
     #{line := null, lines := [_ | _], note := <<"the function was not found", _/binary>>} =
         Make(~"fun-1/0", Recorded),
-    %% It was changed since, or is not UTF-8.
+    %% The source was changed since, and is not UTF-8.
     ok = file:write_file(File, [?EXAMPLE, "\n% ", 16#E9, "\n"]),
     ok = file:change_time(File, {{2026, 1, 3}, {0, 0, 0}}),
     #{version := same, note := <<"the file was changed", _/binary>>, lines := Changed} =
@@ -153,10 +153,10 @@ sources(Dir, File) ->
     ok = file:write_file(File, ?EXAMPLE),
     Compile([]),
     #{line := 8, last := 8} = Make(~"f/1", []),
-    %% Moved away with its compiled file, which then lies beside it.
+    %% Compiled without the path of its source, which is then found beside it.
     Compile([debug_info, deterministic]),
     #{line := 8, why := null} = Make(~"f/1", []),
-    %% Not there any more, and a file that does not say what it was made of.
+    %% The source is gone, and the compiled file does not name it.
     ok = file:delete(File),
     #{why := <<Why/binary>>, file := null, lines := []} = Make(~"f/1", []),
     ?assertMatch({_, _}, binary:match(Why, ~"does not say which source")),
@@ -165,7 +165,7 @@ sources(Dir, File) ->
     ok = file:delete(Beam),
     #{why := <<"no module prof_listing_example is in", _/binary>>} = Make(~"f/1", []).
 
-%% Whatever a module's file says of its source, what is no source is not read.
+%% A file that is no Erlang source is never read, whatever a compiled module names.
 no_source_test() ->
     with_dir(fun(Dir) ->
         true = code:add_patha(Dir),

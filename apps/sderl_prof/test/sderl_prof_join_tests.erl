@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Which send belongs to which receive, of messages of which it is known.
+%% Joining sends with receives, for messages where the pairs are known.
 -module(sderl_prof_join_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -71,7 +71,7 @@ prop_whole() ->
 
 is_own({_, _, Sent, Found}) -> Sent =:= Found.
 
-%% All have the same bytes. The next one is sent when the one before has come, as questions are.
+%% All have the same size. Each is sent when the one before has arrived, as with questions.
 prop_skewed() ->
     ?FORALL({Ways, From, To}, {list(range(1, 100)), range(0, 500), range(0, 500)}, begin
         {Made, _} = lists:mapfoldl(fun(Way, T) ->
@@ -82,7 +82,7 @@ prop_skewed() ->
         Join = sderl_prof_join:new(#{1 => From, 2 => To}, 1000),
         {Found, _} = joined(Events, Join),
         lists:all(fun is_own/1, Found) andalso
-            %% None is left out that has both ends.
+            %% Every message with both ends recorded is found.
             length(Found) =:=
                 length([Sent || {_, _, Sent, Received, _} <- Made, Sent >= From, Received >= To])
     end).
@@ -102,7 +102,7 @@ kept([_ | Events], [true | Lost]) -> kept(Events, Lost);
 kept([Event | Events], [false | Lost]) -> [Event | kept(Events, Lost)];
 kept(Events, _) -> Events.
 
-%% Some sends are told when they have been received, but no two in turn.
+%% Some sends are recorded after their receive, but no two in a row.
 prop_late() ->
     ?FORALL(Ways, list({range(1, 100), boolean()}), begin
         {Made, _} = lists:mapfoldl(fun({Way, Wanted}, {T, Before}) ->
@@ -142,24 +142,24 @@ got(T, Bytes, Join) ->
     {Matches, Next} = sderl_prof_join:received(1, {2, 2}, T, Bytes, mark, Join),
     {[Send || {Send, {_, _, mark}} <- Matches], Next}.
 
-%% A stream, of which some was received before anybody recorded it.
+%% A stream, of which the first messages were received before the recording began.
 early_test() ->
     Sent = sends([{1, T, Bytes} || {T, Bytes} <- [{10, 5}, {20, 6}, {90, 7}, {110, 6}, {120, 5}]],
                  sderl_prof_join:new(#{1 => 0, 2 => 100}, 1000)),
-    %% It has the bytes of one from before, and not those of the first one after.
+    %% Its size is that of one from before, not that of the first one after.
     {[{90, 7, 1}], Next} = got(130, 7, Sent),
     {[{110, 6, 1}], _} = got(131, 6, Next),
-    %% With those of the first one after, that one came.
+    %% With the size of the first one after, it is that one.
     {[{110, 6, 1}], Other} = got(130, 6, Sent),
     ?assertMatch({[], #{matched := 1, early := 3, unreceived := 1}},
                  sderl_prof_join:finish(Other)).
 
-%% Two senders whose messages come the other way round than their times say.
+%% Messages of two senders may arrive in another order than they were sent.
 swapped_test() ->
     Join = sends([{1, 10, 5}, {2, 11, 6}, {1, 12, 7}], new()),
     {[{11, 6, 2}], Next} = got(20, 6, Join),
     {[{10, 5, 1}], Last} = got(21, 5, Next),
     {[{12, 7, 1}], _} = got(22, 7, Last),
-    %% Of one sender it cannot be so.
+    %% Those of one sender may not.
     {[{12, 7, 1}], Passed} = got(20, 7, Join),
     {[], _} = got(21, 5, Passed).

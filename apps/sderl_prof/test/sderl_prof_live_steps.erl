@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_live_steps).
 -moduledoc """
-Profiles of running nodes, begun by another one, as its dashboard does it: what comes of them, what
-is refused, and what is left when that one dies. It runs on the node that profiles.
+Profiles of running nodes, started from another node as by its dashboard: their results, what is
+refused, and what is left when that node dies. It runs on the node that profiles.
 """.
 
 -export([play/3]).
@@ -26,12 +26,12 @@ play(Node, Stock, Dir) ->
     false = is_process_alive(Server),
     ok = no_folder(),
     {ok, Again} = sderl_prof_live:start(Settings#{may_load := fun() -> true end}),
-    %% What was kept is there again.
+    %% The profiles of before are still there.
     {ok, #{state := ended, stopped := true}} = sderl_prof_live:find(Kept),
     ok = recorded(Node, Stock),
     ok = calls_recorded(Node),
     ok = taken_back(Node),
-    %% It is started again.
+    %% The supervisor restarts it.
     Lost = server_dies(Again, Node),
     {ok, #{state := lost}} = sderl_prof_live:find(Lost),
     {error, {nothing, _} = Why} = sderl_prof_live:viewer(Lost),
@@ -57,7 +57,7 @@ begun(Nodes, More) ->
     ok = sderl_prof_live:begin_(Id, request(Nodes, More)),
     Id.
 
-%% Until it has come so far; what has failed is no use to wait for.
+%% Waits until the profile is in this state; one that has failed is an error at once.
 in_state(State, Id) ->
     ok = sderl_fleet:await(fun() ->
         {ok, #{state := Now} = Profile} = sderl_prof_live:find(Id),
@@ -67,7 +67,7 @@ in_state(State, Id) ->
     {ok, Profile} = sderl_prof_live:find(Id),
     Profile.
 
-%% One that was confirmed is about to.
+%% A confirmed recording is `running` a moment before it has begun.
 is_begun(#{began := At}) -> is_integer(At).
 
 told_end(Id) ->
@@ -79,7 +79,7 @@ says(Part, Why) ->
 
 %% ---------------------------------------------------------------- steps
 
-%% A node that lacks the modules is told, and nothing is loaded into it; the other one is sampled.
+%% A node that lacks the modules is a problem, and gets none; the other one is sampled.
 nothing_loaded(Node, Stock) ->
     false = erpc:call(Stock, erlang, module_loaded, [sderl_prof_sampler]),
     Id = begun([Node, Stock], #{}),
@@ -90,7 +90,7 @@ nothing_loaded(Node, Stock) ->
     false = erpc:call(Stock, erlang, module_loaded, [sderl_prof_sampler]),
     #{state := ended} = told_end(Id),
     {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
-    %% Whoever asks again gets the same.
+    %% A second call returns the same viewer.
     {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
     {ok, #{nodes := [#{node := Sampled}]}} = sderl_prof_viewer:ask(Viewer, about),
     Sampled = atom_to_binary(Node),
@@ -129,7 +129,7 @@ refused(Node) ->
     Many = [{integer_to_binary(I), Node} || I <- lists:seq(1, 65)],
     {error, {request, {too_many_nodes, sampling, 65}}} =
         sderl_prof_live:check(request([], #{nodes => Many})),
-    %% A module that there is not fails, and makes no atom.
+    %% A module that does not exist fails, and creates no atom.
     Module = <<"no_module_", (sderl_prof_live:new_id())/binary>>,
     Id = begun([Node], #{kind => calls, modules => [Module]}),
     #{why := Why} = in_state(failed, Id),
@@ -140,7 +140,7 @@ refused(Node) ->
     #{problems := [#{why := ~"cannot be connected"}]} = in_state(failed, Nobody),
     sderl_prof_live:remove(Nobody).
 
-%% Nothing runs then, and another folder may be tried.
+%% With a folder that cannot be used nothing is started, and another one can be tried.
 no_folder() ->
     {error, {folder, _, _} = Folder} =
         sderl_prof_live:start(#{dir => filename:join(code:which(?MODULE), "x")}),
@@ -148,7 +148,7 @@ no_folder() ->
     undefined = whereis(sderl_prof_live_sup),
     ok.
 
-%% Two nodes, one of them with nothing of this project, as one recording.
+%% Two nodes, one of them without this project, as one recording.
 recorded(Node, Stock) ->
     Id = begun([Node, Stock], #{kind => messages, seconds => 60}),
     #{costs := [_, _], dear := false, problems := []} = in_state(ready, Id),
@@ -180,7 +180,7 @@ calls_recorded(Node) ->
     {ok, #{nodes := [], has_calls := true}} = sderl_prof_viewer:ask(Viewer, about),
     sderl_prof_live:remove(Id).
 
-%% Somebody who has seen the cost does not want it.
+%% Cancelled after the trial has shown the cost.
 taken_back(Node) ->
     Id = begun([Node], #{kind => concurrency}),
     #{costs := [_]} = in_state(ready, Id),
@@ -189,7 +189,7 @@ taken_back(Node) ->
     [] = erpc:call(Node, filelib, wildcard, ["/tmp/sderl-prof-" ++ binary_to_list(Id) ++ "*"]),
     ok = sderl_prof_live:remove(Id).
 
-%% What runs on the node ends with the process here that knows of it.
+%% When the server here dies, the sampler on the node ends.
 server_dies(Server, Node) ->
     Id = begun([Node], #{seconds => 600}),
     #{} = in_state(running, Id),

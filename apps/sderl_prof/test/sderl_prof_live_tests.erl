@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_live_tests).
--moduledoc "What may be asked for, the folder of profiles; sderl_prof_cluster_SUITE has the rest.".
+-moduledoc "Checks of requests, and the folder of profiles; sderl_prof_cluster_SUITE has the rest.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -8,7 +8,7 @@
 properties_test_() ->
     sderl_prop:eunit("nothing beyond a limit is taken", 500, fun prop_limits/0).
 
-%% Nothing beyond a limit is taken, and what is refused is so in words.
+%% A request beyond a limit is refused, with a text.
 prop_limits() ->
     ?FORALL(Request, request(), begin
         #{kind := Kind, seconds := Seconds, mib := Mib, modules := Modules,
@@ -34,7 +34,7 @@ request() ->
            modules => lists:duplicate(Modules, ~"lists"),
            nodes => lists:duplicate(Nodes, {~"n", node()})}).
 
-%% What was written is read again; what ran is lost, and what is somebody else's stays as it is.
+%% Profiles are read again; one that was running is lost, and other files stay as they are.
 store_test_() ->
     {setup, fun folder/0, fun(Dir) -> ok = file:del_dir_r(Dir) end, fun(Dir) ->
         ?_test(begin

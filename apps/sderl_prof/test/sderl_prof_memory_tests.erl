@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_memory_tests).
 -moduledoc """
-Traces of which the analysis may use a tenth as memory: a virtual machine that gets no more from the
-system, for all of its processes together and for its own code.
+Traces that must be analysed in a tenth of their size as memory, by a virtual machine that gets no
+more from the system, for all of its processes and its own code.
 """.
 
 -include_lib("eunit/include/eunit.hrl").
@@ -46,15 +46,15 @@ short_processes_test_() ->
             ok = short_processes(Dir, Count),
             #{problems := Problems, processes := Processes, omitted := Omitted, run := Run} =
                 in_small(?MOST_MIB_SHORT, analyse, [Dir]),
-            %% The one that begins them is not seen to run.
+            %% The process that spawns them has no running time.
             ?assertEqual({[], Count}, {Problems, Processes}),
-            %% Of those that are alike one is shown, with what the others did.
+            %% One of the similar processes is shown, with the sums of the others.
             ?assertEqual([Count - 1], Omitted),
             ?assertEqual(10 * Count, Run)
         end)
     end}.
 
-%% The limit is one: what takes as much ends the virtual machine.
+%% The limit works: allocating as much ends the virtual machine.
 limit_test_() ->
     {timeout, 120, fun() ->
         ?assertError({small, _}, in_small(?MOST_MIB, fill, [2 * ?MOST_MIB * ?MIB])),
@@ -92,7 +92,7 @@ open_all(Dir) ->
     ok = sderl_prof_view:close(View),
     #{nodes => Nodes, sent => Sent, received => Received}.
 
-%% The kernel gives it so much more than a virtual machine has that has nothing to do.
+%% The limit is so many MiB above the memory of an idle virtual machine.
 in_small(MiB, Function, Args) -> in_small(MiB, ?MODULE, Function, Args).
 
 in_small(MiB, Module, Function, Args) ->
@@ -124,7 +124,7 @@ with_limit(KiB, Fun) ->
     try
         Fun(Peer)
     after
-        %% It may have ended by itself.
+        %% It may have ended already, for want of memory.
         try peer:stop(Peer) catch exit:_ -> ok end
     end.
 

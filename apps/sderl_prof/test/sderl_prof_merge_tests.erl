@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Several nodes as one book: a client and a server on two nodes of which it is known who does what
-%% when, with clocks that are wrong, and what is left out.
+%% Several nodes as one book: a client and a server on two nodes at known times, with clocks that
+%% are wrong, and with parts missing.
 -module(sderl_prof_merge_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -26,8 +26,7 @@ path_test() ->
         #{nodes := [#{node := ?A, times := Ta}, #{node := ?B, times := Tb}], kinds := Kinds,
           processes := Processes, segments := Segments, to := To, from := From} =
             sderl_prof_insight:path(Book, #{segments => 1000}),
-        %% Messages tell how far the clock of b is wrong: what was known is that it is so by 30 at
-        %% most.
+        %% The messages show the error of b's clock, of which only a bound was known: 30.
         ?assertEqual({25 * Rounds, 5 * Rounds},
                      {map_get(running, Tb), map_get(runnable, Tb)}),
         ?assertEqual({40 * Rounds + 2, 10 * Rounds},
@@ -37,7 +36,7 @@ path_test() ->
         ?assertMatch([_, _], Processes),
         ?assertEqual([~"client at a@h", ~"server at b@h"],
                      lists:sort([P || #{process := P} <- Processes])),
-        %% Each message of the path is of the other one.
+        %% Each message of the path comes from the other process.
         Senders = lists:usort([{P, S}
                                || #{kind := between, process := P, sender := S} <- Segments]),
         ?assertEqual([{~"client at a@h", ~"server at b@h"}, {~"server at b@h", ~"client at a@h"}],
@@ -45,7 +44,8 @@ path_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
-%% The report and the pages lead to the same process: that which is sent most, received or not.
+%% The paths of the report and of the pages end with the same process: with the most messages sent
+%% to it, received or not.
 leads_to_test() ->
     with_dir(fun(Dir) ->
         ok = cluster(Dir, [{?A, client(20)}, {?B, server(30)}]),
@@ -57,13 +57,13 @@ leads_to_test() ->
         ok = sderl_prof_view:close(View),
         {ok, Book} = sderl_prof_book:open(Out),
         ?assertEqual(~"client at a@h", sderl_prof_book:label(Process, Book)),
-        %% A module is told in the version of each node.
+        %% The version of a module is kept for each node.
         #{info := #{code := [{~"two_nodes", ~"a@h"}, {~"two_nodes", ~"b@h"}]}} =
             sderl_prof_book:meta(Book),
         #{leads_to := ~"client at a@h", steps := Steps} = sderl_prof_insight:led_path(Book, #{}),
         ?assert(Steps > 0),
-        %% In a part in which that one does not run, or that has no such process, it is what ran
-        %% last there: the same path as without a process.
+        %% If that process does not run in the part, or does not exist, the path ends with what ran
+        %% last there, as without a process.
         Nobody = 1_000_000,
         {none, Path} = sderl_prof_insight:led(Nobody, Book, #{}),
         ?assertEqual(sderl_prof_insight:path(Book, #{}), Path),
@@ -71,7 +71,7 @@ leads_to_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
-%% Clocks are put right as far as messages tell: no message is there before it was sent.
+%% Clocks are corrected by the messages: none arrives before it was sent.
 clocks_test() ->
     with_dir(fun(Dir) ->
         ok = cluster(Dir, [{?A, client(20)}, {?B, server(20)}]),
@@ -88,7 +88,7 @@ clocks_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
-%% A send that is told after the message was there: the path goes to the sender all the same.
+%% A send that is recorded after its message's arrival: the path still goes to the sender.
 late_test() ->
     with_dir(fun(Dir) ->
         Late = [case Event of
@@ -122,7 +122,7 @@ pages_test() ->
             #{sort => run, search => ~"", limit => 10, numbers => [], kind => process}, View),
         Of = #{Name => P || #{name := Name, process := P} <- Rows},
         #{~"client at a@h" := Client, ~"server at b@h" := Server} = Of,
-        %% A lane for each, and one for all of each node.
+        %% A lane for each process, and one for each node.
         {ok, #{lanes := [_, _], nodes := [Na, Nb], running := All} = Window} =
             sderl_prof_view:window(#{from => 0, to => Duration, columns => 1,
                                      processes => [Client, Server]}, View),
@@ -131,7 +131,7 @@ pages_test() ->
         #{node := 2, running := [RunB]} = Nb,
         ?assert(abs(Sum - RunA - RunB) < 0.01),
         ?assert(RunA > RunB),
-        %% Each message has both its ends, and goes forwards.
+        %% Each message has both ends, and is received after it was sent.
         {ok, #{arrows := Arrows, count := 40, elsewhere := 0}} =
             sderl_prof_view:arrows(#{from => 0, to => Duration, processes => [Client, Server],
                                      process => none, limit => 100}, View),
@@ -144,7 +144,7 @@ pages_test() ->
         ok = sderl_prof_view:close(View)
     end).
 
-%% It is made once, and again when a node's recording has come.
+%% The book is made once, and again when the recording of another node has been fetched.
 again_test() ->
     with_dir(fun(Dir) ->
         ok = cluster(Dir, [{?A, client(3)}, {?B, server(3)}]),
@@ -174,7 +174,7 @@ no_clocks_test() ->
                                                      "as the folder of that node")})
     end).
 
-%% Many blocks, of which no event is lost, and all are in order.
+%% With many blocks, no event is lost and all are in order.
 blocks_test_() ->
     {timeout, 300, fun() ->
         with_dir(fun(Dir) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Operations on groups and routed messages: what a trace says of them, and what is made of it.
+%% Operations on groups and routed messages, from the events of a trace to the report.
 -module(sderl_prof_operations_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -65,7 +65,7 @@ prop_any() ->
 
 %% ---------------------------------------------------------------- operations
 
-%% What is recorded is what is known when it is read.
+%% The functions that a recording traces are those that its analysis knows.
 recorded_operations_are_read_test() ->
     {ok, #{functions := Functions}} = sderl_prof_options:plan(#{what => s_group}),
     {module, s_group} = code:ensure_loaded(s_group),
@@ -74,7 +74,7 @@ recorded_operations_are_read_test() ->
          Args = etf([{g, n} | lists:duplicate(Arity - 1, x)]),
          ?assertMatch({{Name, Arity}, {?OPERATION, Mfa, <<?DETAIL, "{", _/binary>>}},
                       {{Name, Arity}, sderl_prof_library:call(Mfa, Args)}),
-         %% With the arguments in the place of the arity, as other tracers have it.
+         %% With the arguments in place of the arity, as other tracers record it.
          {_, _, Detail} = sderl_prof_library:call(Mfa, Args),
          Other = etf({s_group, Name, [{g, n} | lists:duplicate(Arity - 1, x)]}),
          ?assertEqual({?OPERATION, Mfa, Detail}, sderl_prof_library:call(Other, <<>>)),
@@ -82,7 +82,7 @@ recorded_operations_are_read_test() ->
          ?assert(erlang:function_exported(s_group, Name, Arity))
      end || {{s_group, Name, Arity}, _} <- Functions].
 
-%% A function of the library that is renamed is told by nobody any more.
+%% The traced functions exist: nothing else would notice that one was renamed.
 recorded_routing_is_there_test() ->
     {ok, #{functions := Functions}} = sderl_prof_options:plan(#{what => routed}),
     ?assertMatch([_, _, _, _, _], Functions),
@@ -104,7 +104,7 @@ operations_test() ->
         ?RETURN_AT(30, new_s_group, 2, {ok, shop, ['a@h']}),
         ?CALL_AT(40, add_nodes, 2, [{shop, 1}, ['b@h']]),
         ?RETURN_AT(45, add_nodes, 2, {ok, {shop, 1}, ['b@h']}),
-        %% A part of another one is none by itself.
+        %% A call within an operation is no operation of its own.
         ?CALL_AT(50, register_name, 2, [{shop, till}, Pid]),
         ?CALL_AT(51, register_name, 3, [shop, till, Pid]),
         ?CALL_AT(52, register_name, 4, [shop, till, Pid, #{}]),
@@ -178,7 +178,7 @@ with_book(Events, Fun) ->
 
 %% ---------------------------------------------------------------- parts of the time
 
-%% One by one where there are few; else counts, in which each is once for its node.
+%% Few operations are listed one by one; many are counted, each once for its node.
 marks_test() ->
     Events = lists:append([[?CALL_AT(100 * N, leave, 1, [shop]),
                             ?RETURN_AT(100 * N + 50, leave, 1, ok)] || N <- lists:seq(0, 99)]),
@@ -203,7 +203,7 @@ marks_test() ->
         ok = sderl_prof_view:close(View)
     end).
 
-%% Of several nodes each operation is on its own, and the report has those of all.
+%% With several nodes, each operation is shown on its node, and the report has all of them.
 several_nodes_test() ->
     with_dir(fun(Dir) ->
         ok = sderl_prof_two_nodes:with_groups(Dir, 10),
@@ -259,7 +259,7 @@ routed_test() ->
         ?assertEqual(6 * Bytes, Sum),
         ?assertEqual(#{at => null, first => ~"g@h", to => ~"shop", whom => ~"till", count => 5,
                        bytes => 5 * Bytes}, First),
-        %% Of the first six events alone.
+        %% Of the first six events only.
         {From, _} = sderl_prof_book:range(sderl_prof_book:meta(Book)),
         ?assertMatch(#{sent := #{count := 6}, passed := #{count := 0, rows := []}, delivered := 0,
                        undelivered := #{count := 0, rows := []}},
@@ -272,7 +272,7 @@ routed_test() ->
         ?assertEqual(null, sderl_prof_routed:find(Book, 10))
     end).
 
-%% Whatever stands in the place of what the library says.
+%% Any bytes in place of the library's terms.
 damaged_test_() ->
     Mfas = [etf({s_group, new_s_group, 2}), etf({sderl_forward, count, 3})],
     Words = [routed, every_way, passed, delivered, undelivered, cp],

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What options become, and how wrong ones are told.
+%% Plans from options, and the texts for wrong ones.
 -module(sderl_prof_options_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -45,8 +45,8 @@ functions_test() ->
     {ok, #{functions := Groups}} = sderl_prof_options:plan(#{what => s_group}),
     ?assert(lists:member({s_group, add_nodes, 2}, [Mfa || {Mfa, _} <- Groups])).
 
-%% A share has no more events than are allowed, by what a trial counted, and no system profiler,
-%% which tells of all processes.
+%% A share is chosen so that no more events are expected than allowed, by the trial's count, and
+%% goes without the system profiler, which reports all processes.
 share_test() ->
     {ok, #{who := {share, 7}, system_profile := [monotonic_timestamp, scheduler]}} =
         sderl_prof_options:plan(#{what => [concurrency, schedulers], share => 7}),

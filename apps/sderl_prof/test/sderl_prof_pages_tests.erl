@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What pages ask, compared with a slow reading of all intervals.
+%% The answers for pages, compared with a slow reading of all intervals.
 -module(sderl_prof_pages_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -24,7 +24,7 @@ properties_test_() ->
 
 %% ---------------------------------------------------------------- windows
 
-%% Any events in any order: what they mean is the same for both readings.
+%% Any events in any order: both readings must agree on them.
 event() ->
     ?LET({Pause, P}, {range(0, 30), range(1, 4)}, {Pause, P, kind()}).
 
@@ -52,8 +52,8 @@ told(Mode, Events) ->
     Sound = collections(lives(timed(Events), [])),
     paused([E || {_, K, _, _, _, _} = E <- Sound, of_mode(K, Mode)]).
 
-%% That a process which was scheduled out, or has just begun, waits is told at once, if at all:
-%% nobody reads on until the end of a recording to see whether it is.
+%% Whether a process that was scheduled out, or has just begun, waits must be in the next event, if
+%% at all: the reader does not look further.
 paused(Events) -> paused(Events, none, #{}).
 
 paused([{_, K, _, P, _, _} = Event | Events], Before, Open) ->
@@ -69,7 +69,7 @@ opened(P, K, Open) when K =:= ?IN; K =:= ?ACTIVE; K =:= ?INACTIVE; K =:= ?EXIT -
     maps:remove(P, Open);
 opened(_, _, Open) -> Open.
 
-%% A process that has ended does nothing but be taken away.
+%% No more events of a process that has ended.
 lives([{_, K, _, P, _, _} = Event | Events], Ended) ->
     case lists:member(P, Ended) of
         false when K =:= ?EXIT -> [Event | lives(Events, [P | Ended])];
@@ -101,7 +101,7 @@ is_end(K) -> K =:= ?GC_MINOR_END orelse K =:= ?GC_MAJOR_END.
 block(by_events, messages, _) -> 1000;
 block(_, _, Block) -> Block.
 
-%% Kinds of events tell the mode.
+%% The kinds of events decide the mode.
 of_mode(K, recorded) -> K =/= ?RECEIVE;
 of_mode(K, messages) -> K =/= ?ACTIVE andalso K =/= ?INACTIVE;
 of_mode(K, none) -> K =/= ?ACTIVE andalso K =/= ?INACTIVE andalso K =/= ?RECEIVE.
@@ -140,7 +140,7 @@ compared(How, Dir, Timed, {From0, Length, Columns}) ->
             ?WHENFAIL(io:format("~p~n~p~n", [Request, Intervals]), equals(Slow, Seen))
     end.
 
-%% Times as in one column; counts are those of the events in the part.
+%% Times are those of a window of one column; counts those of the events in the part.
 prop_spent() ->
     ?FORALL({Events, Mode, Block, {From0, Length}},
             {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
@@ -165,7 +165,7 @@ prop_spent() ->
                                         || P <- lists:seq(1, 4)]))
             end)).
 
-%% Of each process, and of all of them.
+%% Waits of each process, and of all together.
 prop_waits() ->
     ?FORALL({Events, Mode, Block, {From0, Length}},
             {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
@@ -340,7 +340,7 @@ refused(View) ->
     _ = [?assert(string:length(sderl_prof_view:format_error(Why)) > 20)
          || Why <- [{no_process, 7}, too_many, {no_book, "d"}, {book, "d", enospc}, {defect, x}
                     | Wrong]],
-    %% A process that is not there does nothing.
+    %% A process that does not exist has empty lanes.
     {ok, #{lanes := [#{running := [0]}]}} = Ask(#{columns => 1, processes => [4_000_000]}).
 
 listed(View) ->
@@ -378,7 +378,7 @@ waits(View) ->
                       waits_for := [#{process := 1, count := 1, sum := 40}]},
                     #{sum := 10, waiters := [#{process := 1}], wakers := 0, waits_for := []}]}} =
         Ask(#{}),
-    %% What is in the part counts.
+    %% Only what is in the part counts.
     {ok, #{'of' := part, whose := ~"<0.2.0>", rows := [#{sum := 25}]}} =
         Ask(#{from => 25, to => 60, process => 2, sort => mean}),
     {ok, #{whose := ~"<0.1.0>", places := 1, sum := 10, rows := [#{function := 2}]}} =
@@ -450,7 +450,7 @@ path(View) ->
     {error, {no_process, 9}} = Ask(#{process => 9}).
 
 tree(View) ->
-    %% Four processes of which no begin is known.
+    %% Four processes whose parents are not known.
     #{rows := [#{process := 1, depth := 0, omitted := 0, run := 90},
                #{process := 0, depth := 0, omitted := 3, run := 50}], all := 2,
       below := 0} = sderl_prof_view:tree(#{limit => 10}, View),
@@ -460,8 +460,8 @@ tree(View) ->
       not_shown := [#{needs := ~"garbage_collection"}, #{finding := busy_port},
                     #{finding := tables}]} = sderl_prof_view:findings(View).
 
-%% Siblings that are alike stand behind their parent as one row; the deepest rows go first where
-%% there are too many, and what is below those that are left out is counted.
+%% Similar siblings are one row after their parent; with too many rows the deepest ones are left
+%% out first, and those below them are counted.
 family_test() ->
     Sums = fun(Run) -> (sderl_prof_activity:sums([]))#{run := Run} end,
     Add = fun({N, Parent, Entry, Run}, Tree) ->
@@ -519,7 +519,7 @@ empty_test() ->
         ok = sderl_prof_view:close(View)
     end).
 
-%% What could not be told apart is told.
+%% If pairs of processes were left out of the index, its problems say how many.
 pruned_test() ->
     with_dir(fun(Dir) ->
         ok = book(Dir, [{0, ?SEND, 1, 1, 2, 7}], 1),
@@ -533,7 +533,7 @@ pruned_test() ->
         ok = sderl_prof_view:close(View)
     end).
 
-%% Made once; what is damaged is made again.
+%% The index is made once, and again if it is damaged.
 made_test() ->
     {Dir, View} = small(),
     ok = sderl_prof_view:close(View),
@@ -544,8 +544,8 @@ made_test() ->
                                                  fun(_, _) -> ok end),
     ok = file:del_dir_r(Dir).
 
-%% A program that has just started knows fewer atoms than this one: it opens what is there, and does
-%% not make it again.
+%% A virtual machine that has just started knows fewer atoms than this one: it still opens the
+%% index, and does not make it again.
 fresh_test_() ->
     {timeout, 120, fun() ->
         {Dir, View} = small(),
@@ -554,7 +554,7 @@ fresh_test_() ->
         {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa", Path]}),
         {ok, _} = peer:call(Peer, sderl_prof_book, open, [Dir]),
         {ok, #{processes := 2}} = peer:call(Peer, sderl_prof_index, open, [Dir]),
-        %% What a recorder says of itself is known there, too.
+        %% The values that a recorder writes are atoms that it knows, too.
         with_dir(fun(Recording) ->
             ok = sderl_prof_files:recording(Recording, #{system_profile => taken}, []),
             {ok, Made} = peer:call(Peer, sderl_prof, open, [Recording, #{}]),

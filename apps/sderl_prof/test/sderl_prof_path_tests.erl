@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The critical path of programs of which it is known, and of any schedule compared with a reading
-%% from the begin to the end; and how books are read backwards.
+%% The critical path of programs for which it is known, and of any schedule, compared with a
+%% reference that reads forwards; and the reading of books backwards.
 -module(sderl_prof_path_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -69,7 +69,7 @@ intervals(Events, End) ->
     Intervals.
 
 is_true(#{kind := running, process := P, from := A, to := B}, Plain, _) ->
-    %% What the node does for a process that has ended is the rest of its run.
+    %% The work of the node for a process that has ended belongs to its last run.
     lists:any(fun({running, Q, From, To}) ->
                       Q =:= P andalso From =< A andalso
                           (To >= B orelse lists:member({exiting, P, To, B}, Plain));
@@ -77,7 +77,7 @@ is_true(#{kind := running, process := P, from := A, to := B}, Plain, _) ->
               end, Plain);
 is_true(#{kind := runnable, process := P, from := A, to := B}, Plain, Events) ->
     lists:member({runnable, P, A, B}, Plain) orelse
-        %% A process that has just begun is told of a moment before it is active: two segments.
+        %% A new process is spawned a moment before it is active: two segments.
         lists:any(fun({runnable, Q, From, To}) ->
                           Q =:= P andalso From =< A andalso To >= B andalso
                               lists:member({From, ?SPAWNED, P, parent_of(P, Events)}, Events);
@@ -134,7 +134,7 @@ farm_test() ->
                   {running, 1, 85, 100}],
                  shown(Segments)).
 
-%% A wait that nothing explains is on the path, and what a range begins with counts from there.
+%% A wait without a message is on the path; a segment that a range cuts counts within it.
 timer_test() ->
     Events = [{0, ?IN, 1, 7}, {10, ?OUT, 1, 7}, {10, ?INACTIVE, 1, 7}, {60, ?ACTIVE, 1, 7},
               {61, ?IN, 1, 7}, {70, ?OUT, 1, 7}, {70, ?INACTIVE, 1, 7}],
@@ -144,7 +144,7 @@ timer_test() ->
     #{segments := Part, to := 65} = path(Events, #{from => 30, to => 65}),
     ?assertEqual([{waiting, 1, 30, 60}, {runnable, 1, 60, 61}, {running, 1, 61, 65}], shown(Part)).
 
-%% Without the system profiler the last message tells since when a process could run.
+%% Without the system profiler a process could run since its last message came.
 modes_test() ->
     Events = [{0, ?IN, 2, 0}, {5, ?IN, 1, 0}, {10, ?OUT, 1, 7}, {30, ?SEND, 2, 1}, {40, ?IN, 1, 0},
               {41, ?RECEIVE, 1, 0}, {50, ?OUT, 1, 7}, {55, ?IN, 1, 0}, {60, ?OUT, 1, 7},
@@ -158,7 +158,7 @@ modes_test() ->
                   {running, 1, 40, 50}, {waiting, 1, 50, 55}, {running, 1, 55, 60},
                   {waiting, 1, 60, 80}, {running, 1, 80, 90}], shown(None)).
 
-%% What is lost, and what is not recorded, ends the chain in order.
+%% Events that are lost or not recorded end the path, without a failure.
 lost_test() ->
     #{segments := [], steps := 0} = path([], #{from => 0, to => 10}),
     #{segments := Segments} = path([
@@ -178,7 +178,8 @@ shown(Segments) ->
 
 %% ---------------------------------------------------------------- books
 
-%% Two that ping-pong for more than a block: each has its half of the path, whatever stands around.
+%% Two processes that ping-pong over several blocks: each has half of the path, whatever other
+%% events are between.
 book_test_() ->
     {timeout, 120, fun() ->
         with_dir(fun(Dir) ->

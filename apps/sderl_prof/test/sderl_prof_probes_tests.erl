@@ -68,7 +68,7 @@ probes_test_() ->
         Probes = [[~"erlang", ~"process-spawn", ~"8@%rax 8@%rdx"],
                   [~"erlang", ~"gc_major-start", ~""]],
         Notes = [note(Word, Order, 3, <<"stapsdt", 0>>, Parts) || Parts <- Probes] ++
-            %% A note of somebody else.
+            %% Notes of other tools.
             [note(Word, Order, 3, <<"GNU", 0>>, [~"x", ~"y", ~"z"]),
              note(Word, Order, 1, <<"stapsdt", 0>>, [~"x", ~"y", ~"z"])],
         {ok, Found} = read(elf(Word, Order, iolist_to_binary(Notes))),
@@ -132,7 +132,7 @@ too_many_test() ->
     {refused, Why} = sderl_prof_hooks:hook("g", lists:duplicate(501, made(~"x", 1, none))),
     ?assertNotEqual(nomatch, string:find(Why, "name fewer")).
 
-%% The kernel has the hook until it is given back, or refuses it with its reason.
+%% The kernel has the hook until it is removed, or refuses it with a reason.
 hook_test_() ->
     {timeout, 60, fun() ->
         Group = sderl_prof_hooks:group(),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_programs).
--moduledoc "Programs of which is known who does what, and what runs them on a node.".
+-moduledoc "Programs whose processes and messages are known, and what runs them on a node.".
 
 -export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2, spawner/0]).
 -export([stage/1, worker/2, server/2, client/3, fib/1, slow/1, keeper/3, mover/2, pinned/3,

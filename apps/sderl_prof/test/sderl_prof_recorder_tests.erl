@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% How a recording of this node ends: what becomes of those who wait, of the folder, and of tracing.
+%% How a recording of this node ends: the callers that wait get answers, the folder is whole, and
+%% tracing is off.
 -module(sderl_prof_recorder_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -26,7 +27,7 @@ folder() ->
     ok = filelib:ensure_path(Dir),
     Dir.
 
-%% Whatever the disk does, the node is not traced any more, and nobody waits for ever.
+%% Whatever the disk does, tracing ends, and nobody waits for ever.
 gone(Dir) ->
     Recording = filename:join(Dir, "gone"),
     Why = {folder, Recording, enoent},
@@ -34,7 +35,7 @@ gone(Dir) ->
     [begin
          Recorder = started(Recording, #{keep => last}, self()),
          Ref = monitor(process, Recorder),
-         %% At once: a file may be made there.
+         %% Renamed first, as a file may be created while it is removed.
          ok = file:rename(Recording, [Recording, ".away"]),
          ok = file:del_dir_r([Recording, ".away"]),
          ?assertEqual({error, Why}, End(Recorder)),
@@ -66,7 +67,7 @@ owner_dies(Dir) ->
     Owner ! stop,
     ?assertMatch(#{ended := owner}, answer(Waiter)).
 
-%% What was told before is there; nobody takes an empty rest for a node at rest.
+%% Somebody ends its trace session: the recording ends with that reason, and keeps its events.
 taken(Dir) ->
     Recorder = started(filename:join(Dir, "taken"), #{}, self()),
     Waiter = asked(fun() -> sderl_prof_recorder:await(Recorder, infinity) end),
@@ -85,7 +86,7 @@ describing(Dir) ->
     ?assert(Described < length(Many)),
     ?assertNot(is_traced()).
 
-%% A folder that was there stays, empty as it was.
+%% A refused recording leaves an existing folder empty, and makes no new one.
 refused(Dir) ->
     There = filename:join(Dir, "there"),
     ok = file:make_dir(There),
@@ -94,7 +95,7 @@ refused(Dir) ->
     [?assertEqual({error, {no_process, no_such_name}},
                   sderl_prof_recorder:start(Plan, Folder, self())) || Folder <- [There, New]],
     ?assertEqual({{ok, []}, false}, {file:list_dir_all(There), filelib:is_file(New)}),
-    %% The names of the files of events are too long, that of the recording is not.
+    %% Paths of the event files are too long, that of the file `recording` is not.
     Deep = deep(Dir, 4083),
     {ok, Any} = sderl_prof_options:plan(#{}),
     ?assertMatch({error, {folder, Deep, _}}, sderl_prof_recorder:start(Any, Deep, self())),
@@ -141,7 +142,7 @@ answer(Ref) ->
 
 await_waiting(Recorder) -> await_waiting(Recorder, 1).
 
-%% Whoever waits has asked before.
+%% Waits until so many callers wait.
 await_waiting(Recorder, Count) ->
     Waiting = element(tuple_size(sys:get_state(Recorder)), sys:get_state(Recorder)),
     case length(Waiting) of

@@ -22,7 +22,7 @@ prop_each_once() ->
         Taken =:= All andalso taken(sderl_prof_round:again(Round), [], []) =:= All
     end).
 
-%% In parts where the list says so; in the end one by one.
+%% Takes a part of the round where the list says so, else one process.
 taken(Round, InParts, Taken) ->
     {IsPart, Rest} = case InParts of [] -> {false, []}; [H | T] -> {H, T} end,
     case IsPart of
@@ -52,20 +52,21 @@ prop_spread() ->
                       lists:zip(lists:droplast(Part), tl(Part)))
     end).
 
-%% What ran between the two readings is found, and no one that was only asked for something.
+%% A process that ran between the two readings is found, one that was only asked for information
+%% is not.
 search_test() ->
     Pids = [spawn_link(fun work/0) || _ <- lists:seq(1, 3000)],
     try
-        %% What they do until they wait for the first time is work, too.
+        %% Wait until all have started up, which counts as work, too.
         [await_waiting(Pid) || Pid <- Pids],
         [Works, Tells | _] = Pids,
         Search = sderl_prof_search:new(0, 10, sderl_prof_round:new(Pids)),
         Read = steps(3, 0, Search),
-        %% It is not time yet.
+        %% The time of the second reading has not come.
         {more, _} = sderl_prof_search:step(9, Read),
         Works ! {work, self()},
         receive {done, Works} -> ok end,
-        %% It may not wait again yet, and tells what it has when it does.
+        %% It may still be running: the answer comes when it waits again.
         {status, _} = process_info(Works, status),
         {current_function, _} = process_info(Tells, current_function),
         {{found, Found}, Over} = sderl_prof_search:step(10, steps(4, 10, Read)),
@@ -99,7 +100,7 @@ work() ->
             work()
     end.
 
-%% Searches go on where the one before ended: all have their turn.
+%% A search begins where the one before ended, so all processes have their turn.
 turns_test() ->
     Pids = [spawn_link(fun work/0) || _ <- lists:seq(1, 30_000)],
     try
@@ -117,7 +118,7 @@ turns_test() ->
          end || Pid <- Pids]
     end.
 
-%% Whether a search has found it, which works after each step.
+%% Whether a search finds this process, which works after each step.
 worked(Pid, Now, Search) ->
     Pid ! {work, self()},
     receive {done, Pid} -> ok end,

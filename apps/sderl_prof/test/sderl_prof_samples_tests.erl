@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What looks have found by parts of the time, in a file, and as pages ask for it.
+%% Samples by parts of the time: collected, in a file, and as answers for pages.
 -module(sderl_prof_samples_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -34,7 +34,7 @@ found(Steps) ->
 
 snapshot(At) -> #{at => At, reductions => 3 * At, schedulers => [{1, At div 2, At}]}.
 
-%% More parts than there may be, now and then.
+%% Now and then more parts than the limit.
 steps() ->
     ?LET({Many, Steps}, {oneof([0, 0, 130, 300]), list(frequency([{3, look()}, {1, next}]))},
          lists:duplicate(Many, next) ++ Steps).
@@ -58,7 +58,7 @@ prop_looks() ->
                 lists:sum([N || {_, _, N, _, _, _} <- Groups])
     end).
 
-%% What there is to be told apart is bounded; all looks count.
+%% The number of cells and groups is bounded; all looks are counted.
 bounded_test_() ->
     {timeout, 120, fun() ->
         Steps = [step(N) || N <- lists:seq(1, 60_000)],
@@ -145,7 +145,7 @@ look(Group, Status, Ns, Queue) ->
     #{group => Group, status => Status, function => {m, f, 1}, caller => {m, g, 0}, queue => Queue,
       ns => Ns, more => Ns, is_new => false}.
 
-%% Two nodes of which it is known what they do: b is half as long, and does nothing at first.
+%% Two nodes with known samples: b has half the time, and begins later.
 two_nodes_test() ->
     {200, A} = without_rest([look(busy, running, 100, 0), look(idle, waiting, 200, 2), next,
                              look(busy, running, 50, 0), look(idle, waiting, 200, 4)]),
@@ -162,10 +162,10 @@ two_nodes_test() ->
     ?assertMatch(#{queue := 6.0, most_queue := 4, processes := 2.0}, Idle),
     ?assertMatch(#{running := 1.0, runnable := 1.0, queue := 5.0}, First),
     ?assertMatch(#{running := 0.5, queue := 8.0}, Second),
-    %% One of them, a part, and a kind.
+    %% One node, a part of the time, and one kind of process.
     #{states := [#{state := running, processes := 0.5}]} =
         asked(#{node => ~"a@h", from => 110, to => 190, group => ~"busy"}, Samples),
-    %% Less than a part is the part in which it is.
+    %% A range within a part gives the whole part.
     #{covers := #{from := 100, to := 200}} =
         asked(#{node => ~"a@h", from => 120, to => 121}, Samples),
     #{covers := #{from := 0, to := 100}} =

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Sampling: shares with intervals of counts that are known, and a real node whose processes are.
+%% Sampling: confidence intervals of known counts, and a real node with known processes.
 -module(sderl_prof_sampling_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -67,17 +67,17 @@ node_test_() ->
             {ok, Report} = until_seen(10),
             #{states := States, groups := Groups, waits := Waits, looks := Looks, rounds := Rounds,
               seconds := Seconds} = Report,
-            %% No more looks than were wanted.
+            %% No more looks than asked for.
             ?assert(Looks =< 1000 * Seconds + 101),
             ?assert(Rounds >= 1),
-            %% However often each was looked at, there are as many as there are.
+            %% The estimated number of processes is near the real one, whatever the number of looks.
             Count = erlang:system_info(process_count),
             All = lists:sum([N || #{processes := N} <- States]),
             ?assert(All > 0 andalso All < 2 * Count),
             [#{looks := Seen}] = [G || #{group := ~"sderl_prof_sampling_tests:waits_here/0"} = G
                                            <- Groups],
             ?assert(Seen > 0),
-            %% They were let sleep: what a look itself costs them does not make them busy.
+            %% Processes that wait count as idle, whatever a look at them costs.
             [0] = [R || #{group := ~"sderl_prof_sampling_tests:waits_here/0", reductions := R}
                             <- Groups],
             ?assertMatch([_], [W || #{function := ~"sderl_prof_sampling_tests:waits_here/0"} = W
@@ -92,7 +92,7 @@ node_test_() ->
         end
     end}.
 
-%% On a machine that does something else the one that computes may not have run.
+%% On a busy machine the process that computes may not have run.
 until_seen(0) -> error(never_seen);
 until_seen(Times) ->
     {ok, #{groups := Groups}} = Sampled =
@@ -125,7 +125,7 @@ asking_test_() ->
         try
             #{looks := Looks, ns := Ns, rounds := 1} =
                 sampled(#{milliseconds => 6000, rate => 20}),
-            %% One that is known and waits is not asked again; of these there are few.
+            %% A known process that waits is not asked again.
             ?assert(Looks =< 20 * Ns / 1.0e9 / 2 + 4),
             ?assert(Looks > 0)
         after
@@ -136,7 +136,7 @@ asking_test_() ->
         end
     end}.
 
-%% Where there are more processes than it remembers, those that it does not are not new each time.
+%% With more processes than it remembers, the others do not count as new each time.
 forgetful_test_() ->
     {timeout, 300, fun() ->
         Idle = [spawn_link(?MODULE, waits_here, []) || _ <- lists:seq(1, 300)],
@@ -154,7 +154,7 @@ forgetful_test_() ->
         end
     end}.
 
-%% A loaded machine may not let it round in time.
+%% On a busy machine there may not be time for a second round.
 several_rounds(Plan, Times) when Times > 0 ->
     case sampled(Plan) of
         #{rounds := Rounds} = Result when Rounds > 1 -> Result;
@@ -172,7 +172,7 @@ compute() ->
     _ = lists:sum(lists:seq(1, 1000)),
     compute().
 
-%% It ends when it is told to, and with its owner; what it switched on is off again.
+%% A sampler ends on request and with its owner, and switches its accounting off.
 ends_test_() ->
     {timeout, 120, fun() ->
         {ok, Sampling} = sderl_prof_sampling:begin_(node(), #{seconds => 86_400}),
@@ -204,14 +204,14 @@ killed_test_() ->
         ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
     end}.
 
-%% To look whether it is on, one would have to switch it.
+%% The guard shows that it is on; the flag itself can only be read by setting it.
 guards() ->
     [Pid || Pid <- processes(), {current_function, {sderl_prof_switch, guard, 3}} <-
                                     [process_info(Pid, current_function)]].
 
 await(Holds) -> sderl_fleet:await(Holds, infinity).
 
-%% Whoever has switched it on keeps it.
+%% Accounting that somebody else has switched on stays on.
 others_accounting_test_() ->
     {timeout, 120, fun() ->
         false = erlang:system_flag(microstate_accounting, true),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What a node tells of itself over time: no reading is lost, in a file and as pages ask for it.
+%% A node's readings over time: none is lost, in a file and in answers for pages.
 -module(sderl_prof_series_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -17,7 +17,7 @@ reading() ->
     ?LET({Queues, Processes, Box}, {[nat(), nat()], range(1, 99), oneof([none, nat()])},
          #{queues => Queues, processes => Processes, mailboxes => [Box]}).
 
-%% More points than there may be, now and then. One has a reading at least, as a sampler has it.
+%% Now and then more points than the limit. Each has a reading at least, as with a sampler.
 steps() ->
     ?LET({Many, Steps},
          {oneof([0, 0, 130, 500]), list({non_empty(list(reading())), oneof([none, range(1, 9)])})},

@@ -11,7 +11,7 @@ stays(Part, Most, Events) ->
         sderl_prof_stays:step(T, K, S, P, 0, 0, Acc)
     end, sderl_prof_stays:new(1, Part), Events)).
 
-%% It comes to 2, is moved to 1, comes back and ends there; another process does not count.
+%% The process begins on 2, is moved to 1, comes back and ends; another one does not count.
 events() ->
     [{10, ?IN, 2, 1}, {15, ?OUT, 2, 1}, {20, ?IN, 2, 1}, {22, ?IN, 1, 2}, {30, ?OUT, 2, 1},
      {50, ?IN, 1, 1}, {60, ?OUT, 1, 1}, {70, ?IN, 2, 1}, {75, ?EXIT, 2, 1}].
@@ -23,7 +23,7 @@ history_test() ->
                    count => 3},
                  stays({0, 100}, 10, events())).
 
-%% What was before tells where it is; of a run counts what lies within.
+%% Events before the range show where it is; a run counts with its part within the range.
 part_test() ->
     ?assertMatch(#{stays := [{2, 25, 50, 0, 5}, {1, 50, 55, 1, 5}], count := 2},
                  stays({25, 55}, 10, events())),
@@ -34,7 +34,7 @@ longest_test() ->
     ?assertMatch(#{stays := [{2, 10, 50, 2, 15}, {1, 50, 70, 1, 10}], count := 3},
                  stays({0, 100}, 2, events())).
 
-%% Stays follow each other without a gap until the end, and have all runs.
+%% Stays follow each other without a gap, and their runs are all runs.
 whole_test_() ->
     sderl_prop:eunit("stays have all runs of a part", 300, fun prop_whole/0).
 

@@ -25,7 +25,7 @@ at_a_time_test() ->
     {ok, Seen} = sderl_prof_tasks:in_turns(lists:duplicate(50, Task), 3),
     ?assertEqual([], [N || N <- Seen, N > 3]).
 
-%% Of several failures the one that comes first is told, and after one nothing is begun.
+%% Of several failures the first one is returned, and after it no function is started.
 failure_test() ->
     {Open, Wait} = gate(),
     ?assertEqual({error, {defect, first}}, sderl_prof_tasks:side_by_side([

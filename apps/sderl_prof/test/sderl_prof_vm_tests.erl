@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What a virtual machine tells of itself: the report of made-up readings, and that of this node.
+%% The report on a virtual machine, from made-up readings and of this node.
 -module(sderl_prof_vm_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -49,7 +49,7 @@ report(Changes, Top) ->
 parts_test() ->
     #{seconds := 2.0, threads := [#{states := States}], schedulers := Schedulers,
       run_queues := Queues, calls := Calls, rates := Rates} = report(#{}),
-    %% What somebody has cleared meanwhile is nothing.
+    %% Counters that somebody has cleared meanwhile count from 0.
     ?assertEqual(#{emulator => 0.3, sleep => 0.7, gc => 0.0}, States),
     ?assertEqual([0.5, 0.0, 0.01], [Awake || #{awake := Awake} <- Schedulers]),
     ?assertEqual([{~"1", 2.0, 5}, {~"2", 0.0, 0}, {~"cpu", 1.0, 1}, {~"io", 0.0, 0}],
@@ -58,7 +58,7 @@ parts_test() ->
                  [{F, N, Share} || #{function := F, calls := N, share := Share} <- Calls]),
     ?assertMatch(#{reductions := 1000.0, output := 5.0}, Rates).
 
-%% Nothing was looked at: no division by it.
+%% Without any looks nothing is divided by 0.
 nothing_test() ->
     #{run_queues := [], schedulers := [], threads := [], calls := []} =
         report(#{looks => 0, queues => [], schedulers => [], threads => [], calls => []}),

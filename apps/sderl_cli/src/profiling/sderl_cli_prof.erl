@@ -55,8 +55,8 @@ command(record) ->
         help =>
             """
             Records events of a running node, in a trace session of its own: other tracers are not
-            disturbed. The files stay on the node's machine. It ends in time, when it is full, or
-            with Ctrl-C. What it costs the node is tried and told before.
+            disturbed. The files stay on the node's machine. It ends after --seconds, at --mib, or
+            with Ctrl-C. A short trial before it shows what it will cost the node.
 
               bin/sderl prof record a@host
               bin/sderl prof record a@host --what messages --seconds 5
@@ -64,7 +64,7 @@ command(record) ->
 
             Several nodes are recorded at once into folders of their own, in one folder with an
             index; "fetch" brings those that are on other machines. A node that cannot be recorded
-            does not hold up the others, and is told.
+            does not hold up the others, and is reported.
 
               bin/sderl prof record a@host --all --what messages
               bin/sderl prof record --node a@host --node b@host --what messages
@@ -78,7 +78,7 @@ command(record) ->
                    "registered names of processes, with what they spawn; all, new or existing "
                    "(all)"),
             option(app, "NAME", string, "processes of this application, with what they spawn"),
-            option(seconds, "N", float, "so long (10)"),
+            option(seconds, "N", float, "for so many seconds (10)"),
             option(mib, "N", {integer, [{min, 16}]}, "at most so many MiB on disk (256)"),
             flag(last, "when it is full go on, and overwrite the oldest part"),
             option(max_events_s, "N", {integer, [{min, 1}]},

@@ -166,7 +166,7 @@ past_groups(Traffic) ->
     ]).
 
 found(Found) ->
-    [[Text, "\n  told above: ", Threshold, "\n  ", Remedy, "\n"]
+    [[Text, "\n  Threshold: ", Threshold, "\n  ", Remedy, "\n"]
      || #{text := Text, threshold := Threshold, remedy := Remedy} <- Found].
 
 -doc "The critical path across nodes, and to which process it leads.".

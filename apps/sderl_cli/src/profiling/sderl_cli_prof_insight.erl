@@ -24,7 +24,7 @@ findings(#{found := Found, not_shown := Not}) ->
 
 finding(#{finding := Kind, text := Text, remedy := Remedy, threshold := Threshold}) ->
     [flowing("* ", [words(Kind), ": ", Text]), flowing("  ", Remedy),
-     flowing("  ", ["Told from: ", Threshold])].
+     flowing("  ", ["Threshold: ", Threshold])].
 
 words(bottleneck) -> "waiting for one";
 words(low_parallelism) -> "one at a time";

@@ -25,10 +25,10 @@ command() ->
               bin/sderl prof sample a@host --mailboxes my_server,my_writer
             """,
         arguments => sderl_cli_prof_cluster:arguments() ++ [
-            option(seconds, "N", float, "so long (10)"),
+            option(seconds, "N", float, "for so many seconds (10)"),
             option(rate, "N", integer, "looks at a process in a second, at most (1000)"),
             option(mailboxes, "LIST", string,
-                   "registered names of processes whose mailboxes are told over time"),
+                   "registered names of processes whose mailbox lengths are shown over time"),
             option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (50)"),
             option(out, "FILE", string, "write the report there, as JSON"),
             flag(json, "the report as JSON")

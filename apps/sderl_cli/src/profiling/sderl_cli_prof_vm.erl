@@ -18,11 +18,11 @@ command() ->
     #{
         help =>
             """
-            Reads what the virtual machine of a running node tells of itself, for some seconds: what
+            Measures the virtual machine of a running node from within, for some seconds: what
             its threads do, how far schedulers are awake and how many processes wait for them,
             memory by allocator, calls of named modules, locks where the emulator counts them, and
-            what the system's perf counts. What it cannot tell is said, with what would. Several
-            nodes are read at once. Ctrl-C ends it.
+            what the system's perf counts. What cannot be measured is listed, with what would make
+            it possible. Several nodes are measured at once. Ctrl-C ends it.
 
               bin/sderl prof vm a@host
               bin/sderl prof vm a@host --modules shop_stock,shop_order --measure call_count
@@ -32,7 +32,7 @@ command() ->
             it, and nodes that .toolchain-lcnt/bin/erl starts have lock tables here.
             """,
         arguments => sderl_cli_prof_cluster:arguments() ++ [
-            option(seconds, "N", float, "so long (5)"),
+            option(seconds, "N", float, "for so many seconds (5)"),
             option(modules, "LIST", string,
                    "count the calls of these modules' functions; each such call takes longer"),
             #{name => measure, long => "-measure", type => {atom, [call_time, call_count,

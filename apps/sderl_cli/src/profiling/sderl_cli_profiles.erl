@@ -2,7 +2,7 @@
 -module(sderl_cli_profiles).
 -moduledoc """
 Profiles of a running cluster as actions of the dashboard: who may begin, stop and delete them, and
-what the audit log is told. `m:sderl_prof_live` does it.
+what the audit log has of it. `m:sderl_prof_live` does the work.
 
 A sampling needs the role operator. A recording needs the role admin, because it slows the nodes
 down while it lasts, and its files have what processes send.

@@ -48,7 +48,7 @@ routes() ->
           answer => {200, ref(~"LiveProfile")}},
         #{op => record_profile, method => post, path => One ++ [~"begin"], role => viewer,
           own_rights => true, problems => [conflict],
-          summary => ~"Begins to record, where a trial has told the cost",
+          summary => ~"Begins to record, after the trial has shown the cost",
           body => [{~"force", force, flag, false}],
           answer => {200, object(#{ok => flag()})}},
         #{op => stop_profile, method => post, path => One ++ [~"stop"], role => viewer,

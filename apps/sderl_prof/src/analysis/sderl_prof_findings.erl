@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_findings).
 -moduledoc """
-What keeps a program from being faster, each with its evidence, the threshold above which it is
-told, and what helps. Pure; from `m:sderl_prof_evidence`.
+What keeps a program from being faster, each with its evidence, the threshold from which it is
+reported, and what helps. Pure; from `m:sderl_prof_evidence`.
 
-| finding | is told when | needs |
+| finding | is reported when | needs |
 |---|---|---|
 | `bottleneck` | 3 processes or more wait for answers of one, 2 or more at a time on average while it works, in 10 % of the time or more | `running`, `message` |
 | `low_parallelism` | on 2 schedulers or more, one process at most could run in 20 % of the time or more, not counting when nothing ran | `running`, of all processes |
@@ -16,7 +16,7 @@ told, and what helps. Pure; from `m:sderl_prof_evidence`.
 | `tables` | functions of `ets` took 10 % of the running time or more, and 1 % of the time | `running`, calls of `ets` |
 | `past_gateways` | 100 messages or more, and 5 % of those between nodes in s_groups, went from a node to another one with which it has no group in common | `message`, of several nodes |
 
-What the recording cannot show of a node is told, with the item that it would need. Messages past
+A finding that the recording cannot show is named, with the item that it would need. Messages past
 the gateways are of several nodes together (`past_gateways/2`).
 """.
 
@@ -64,7 +64,7 @@ whether it is known what could run, `label` names a process, `owner` that which 
 -doc """
 `weight`, from 0 to 1, is the share of the time in which it is so, or of what else is counted. Times
 are nanoseconds since the begin of the recording. `numbers` are the processes to look at, the one
-of which it is told first; `ranges` the times, the longest first: without any it is the whole.
+that it is about first; `ranges` the times, the longest first: without any it is the whole.
 """.
 -type finding() :: #{finding := kind(), process := binary() | null, weight := float(),
                      text := binary(), remedy := binary(), threshold := binary(),

@@ -330,7 +330,7 @@ with_other(Kind, Bin, Time, S, Who, Rows, F, C) ->
             {row(Time, Kind, S, Who, A, 0, Rows), F1}
     end.
 
-%% A reason may be of any size: it is told by an atom, or by the atom with which a tuple begins.
+%% A reason may be of any size: kept is the atom, or the atom with which the tuple begins.
 first_word(<<119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
 first_word(<<104, _, 119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
 first_word(_) -> <<119, 5, "other">>.

@@ -4,7 +4,7 @@
 The files of a recording, or files that another tracer of OTP has written, in the order of their
 events, as pieces of whole frames (`m:sderl_prof_event`).
 
-What cannot be read is a problem to be told, and never ends the reading of the rest: a file that
+What cannot be read is returned as a problem, and does not stop the reading of the rest: a file that
 ends within an event (its node died, or its disk was full), one that holds something else from some
 place on, one that is not there.
 """.

@@ -7,7 +7,7 @@ without making an atom. Pure.
 
 -export([text/2, name/2, list/1, valid/1]).
 
-%% Bytes of a text within a term; of a longer binary it is told how many there are.
+%% Bytes of a text within a term; a longer binary is shown by its size.
 -define(MOST_STRING, 1024).
 
 -doc "The text of the first term, cut to so many bytes and an ellipsis.".

@@ -3,7 +3,7 @@
 -moduledoc """
 Time by stacks of functions, as pprof reads it: its `profile.proto`, compressed. Pure.
 
-A function is one place; its module is told as the file. Numbers in the format are those of its
+A function is one location, with its module as the file name. Field numbers are those of the
 definition (github.com/google/pprof, `proto/profile.proto`).
 """.
 

@@ -37,7 +37,7 @@ be loaded into nodes that lack them.
 -spec start_link(work()) -> pid().
 start_link(Work) -> spawn_link(fun() -> run(Work) end).
 
--doc "Begins to record, where a trial has told the cost.".
+-doc "Begins to record, after the trial has shown the cost.".
 -spec confirm(pid()) -> ok.
 confirm(Pid) ->
     Pid ! ?FUNCTION_NAME,

@@ -18,11 +18,11 @@ is, with what is known of it (`profile.json`) and what was sampled or recorded.
 -define(MOST_BYTES, 1_048_576).
 
 -doc """
-What is known of a profile; as JSON, and shown as it is. Times are Unix milliseconds. `costs`: what
-a trial has told, for each node; `problems`: the nodes that failed, with the reason; `why`: why
+What is known of a profile; as JSON, and shown as it is. Times are Unix milliseconds. `costs`: the
+result of the trial, for each node; `problems`: the nodes that failed, with the reason; `why`: why
 there is nothing to show; `book`: where the analysed trace is, within its folder.
 
-`preparing`: nodes are made ready, and a trial tells the cost; `ready`: it waits for somebody to
+`preparing`: nodes are made ready, and a trial measures the cost; `ready`: it waits for somebody to
 begin it; `ending`: it is fetched and analysed; `lost`: the process that keeps them ended.
 """.
 -type profile() :: #{

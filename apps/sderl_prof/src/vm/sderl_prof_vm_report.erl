@@ -1,10 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_vm_report).
 -moduledoc """
-What a virtual machine told of itself (`sderl_prof_readings`), as one report. Pure.
+The measurements of a virtual machine (`sderl_prof_readings`), as one report. Pure.
 
-What it cannot tell is told, too: each part that is missing has a sentence under `untold`, with what
-to do about it.
+Each part that could not be measured has a sentence under `untold`, with what to do about it.
 """.
 
 -export([make/2]).
