@@ -20,7 +20,7 @@ arguments() ->
             long => "-node", action => append,
             help => {"[--node NODE ...]", ["a node, or one more; may be given several times"]}
         },
-        flag(all, "all nodes that are linked to the first one, or to those, and so on"),
+        flag(all, "all nodes that are linked to the first one, directly or over others"),
         option(group, "NAME", string, "the members of this s_group of the first node"),
         sderl_cli_attach:cookie_argument()
     ].
