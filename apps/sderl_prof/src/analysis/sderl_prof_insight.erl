@@ -6,7 +6,7 @@ are nanoseconds since the begin of the trace.
 """.
 
 -export([path/2, led_path/2, led/3, findings/1, findings/2, find_process/2, leads_to/2, named/2]).
--export_type([path_options/0]).
+-export_type([path/0, path_options/0]).
 
 %% Segments that are shown, the longest ones.
 -define(SEGMENTS, 50).
@@ -21,6 +21,29 @@ and `top`: so many segments and processes are shown.
                           process => pos_integer(), segments => pos_integer(),
                           top => pos_integer()}.
 
+-doc """
+`steps` counts all segments, of which `segments` are the longest; `others` sums up the processes
+that `processes` leaves out; `nodes` is empty for a single node. `leads_to` names the process to
+which the path leads, if it is not simply what ran last (`led_path/2`).
+""".
+-type path() :: #{
+    from := integer(), to := integer(), steps := non_neg_integer(), kinds := times(),
+    processes := [#{process := binary(), number := pos_integer(), entry := binary(),
+                    times := times(), ns := non_neg_integer(), share := float(),
+                    gain_ns := non_neg_integer()}],
+    others := #{processes := non_neg_integer(), ns := non_neg_integer()},
+    nodes := [#{node := binary(), times := times(), ns := non_neg_integer(), share := float()}],
+    gain := #{more_schedulers_ns := non_neg_integer(), faster_processes_ns := non_neg_integer(),
+              faster_messages_ns := non_neg_integer(),
+              faster_between_nodes_ns := non_neg_integer(),
+              what_is_waited_for_ns := non_neg_integer(), speedup_of_schedulers := float()},
+    segments := [#{kind := sderl_prof_path:kind(), process := binary(), number := pos_integer(),
+                   from := integer(), to := integer(), function := binary() | null,
+                   sender := binary() | null, sender_number := pos_integer() | null}],
+    leads_to => binary() | null
+}.
+-type times() :: #{sderl_prof_path:kind() := non_neg_integer()}.
+
 %% Pairs of processes that are told apart.
 -define(MOST_PAIRS, 200_000).
 
@@ -32,7 +55,7 @@ and `top`: so many segments and processes are shown.
 The critical path where nobody chose a process (`led/3`), with the name of the process to which it
 leads as `leads_to`, or `null` where that is what ran last. Of several nodes it reads all events.
 """.
--spec led_path(sderl_prof_book:book(), path_options()) -> map() | null.
+-spec led_path(sderl_prof_book:book(), path_options()) -> path() | null.
 led_path(Book, Options) ->
     case led(leads_to(Book), Book, Options) of
         {_, null} -> null;
@@ -45,7 +68,7 @@ The critical path to the last run of this process; to what ran last where it is 
 run in this part. Tells to which of them it leads.
 """.
 -spec led(pos_integer() | none, sderl_prof_book:book(), path_options()) ->
-    {pos_integer() | none, map() | null}.
+    {pos_integer() | none, path() | null}.
 led(none, Book, Options) -> {none, path(Book, Options)};
 led(P, Book, Options) ->
     case path(Book, Options#{process => P}) of
@@ -93,7 +116,7 @@ leads_to(Messages, Book) ->
     Most.
 
 -doc "The critical path; `null` when what runs was not recorded.".
--spec path(sderl_prof_book:book(), path_options()) -> map() | null.
+-spec path(sderl_prof_book:book(), path_options()) -> path() | null.
 path(Book, Options) ->
     #{kinds := Kinds} = Meta = sderl_prof_book:meta(Book),
     case Kinds of

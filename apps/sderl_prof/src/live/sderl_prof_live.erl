@@ -14,7 +14,7 @@ ended.
 -export([start/1, start_link/1, stop/0, check/1, begin_/2, list/0, find/1, confirm/2, stop/1,
          remove/1, viewer/1, new_id/0, format_error/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([settings/0, reason/0]).
+-export_type([settings/0, reason/0, listing/0]).
 
 %% Profiles that run at a time, and that are kept, at most.
 -define(MOST_RUNNING, 4).
@@ -42,8 +42,18 @@ whether modules may be loaded into nodes that lack them, `ended` gets each profi
     | {busy, Node :: binary(), Id :: binary()} | {kept, pos_integer()}
     | {no_room, Kept :: non_neg_integer(), Needs :: pos_integer(), Most :: pos_integer()}
     | {folder, file:filename(), term()} | not_found | runs | ending | not_ready | not_running
-    | opening
-    | {dear, [map()]} | {nothing, sderl_prof_live_store:profile()} | {not_opened, binary()}.
+    | opening | {dear, [sderl_prof_live_store:cost()]}
+    | {nothing, sderl_prof_live_store:profile()} | {not_opened, binary()}.
+
+-doc "`now`: the node's clock, in Unix milliseconds; `bytes`: what the profiles take together.".
+-type listing() :: #{
+    now := integer(),
+    profiles := [sderl_prof_live_store:profile()],
+    bytes := non_neg_integer(),
+    most_bytes := pos_integer(),
+    limits := #{sampling := #{atom() := pos_integer()}, recording := #{atom() := pos_integer()},
+                running := pos_integer(), kept := pos_integer()}
+}.
 
 %% `needs`: the bytes that it may take here.
 -record(run, {pid :: pid(), nodes :: [binary()], needs :: pos_integer(),
@@ -92,7 +102,7 @@ for `confirm/2`.
 begin_(Id, Request) -> gen_server:call(?MODULE, {begin_, Id, Request}, ?OPEN_MS).
 
 -doc "All profiles, the newest first, the bytes that they take, and the limits.".
--spec list() -> map().
+-spec list() -> listing().
 list() -> gen_server:call(?MODULE, list, ?OPEN_MS).
 
 -doc "One of them.".
@@ -189,8 +199,8 @@ handle_call(_, _, S) ->
 
 -doc false.
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
-handle_cast({told, Id, What}, #s{runs = Runs} = S) when is_map_key(Id, Runs) ->
-    {noreply, told(Id, What, S)};
+handle_cast({told, Id, Change}, #s{runs = Runs} = S) when is_map_key(Id, Runs) ->
+    {noreply, changed(Id, Change, S)};
 handle_cast({stops, Id, Fun}, #s{runs = Runs, profiles = Profiles} = S) ->
     case {Runs, Profiles} of
         {#{Id := Run}, #{Id := #{stopped := Stopped}}} ->
@@ -224,9 +234,9 @@ handle_info({'EXIT', Pid, Why}, #s{runs = Runs, open = Open} = S) ->
     case {[Id || Id := #run{pid = Its} <- Runs, Its =:= Pid],
           [Id || Id := #open{pid = Its} <- Open, Its =:= Pid]} of
         {[Id], _} ->
-            %% What it had to say came before.
+            %% Its messages came before.
             Text = unicode:characters_to_binary(io_lib:format("it ended early: ~0tP", [Why, 10])),
-            {noreply, told(Id, #{state => failed, why => Text}, S)};
+            {noreply, changed(Id, #{state => failed, why => Text}, S)};
         {_, [Id]} ->
             #{Id := #open{waiting = Waiting}} = Open,
             Text = unicode:characters_to_binary(io_lib:format("~0tP", [Why, 10])),
@@ -237,7 +247,7 @@ handle_info({'EXIT', Pid, Why}, #s{runs = Runs, open = Open} = S) ->
 handle_info(_, S) ->
     {noreply, S}.
 
-%% Those that ran when this process ended last are told to have ended, once.
+%% For a profile that ran when this process ended last, `ended` is called once.
 lost(#{id := Id, state := lost, ended_at := null} = Profile, #{dir := Dir, ended := Ended}) ->
     ok = sderl_prof_live_store:trim(Dir, Id),
     Now = Profile#{ended_at := erlang:system_time(millisecond),
@@ -309,9 +319,10 @@ ended_early(running, _) ->
 ended_early(_, #run{pid = Pid}) ->
     sderl_prof_live_run:withdraw(Pid).
 
-told(Id, What, #s{profiles = Profiles} = S) ->
+-spec changed(binary(), sderl_prof_live_run:change(), #s{}) -> #s{}.
+changed(Id, Change, #s{profiles = Profiles} = S) ->
     #{Id := Before} = Profiles,
-    #{state := State, costs := Costs} = Now = maps:merge(Before, What),
+    #{state := State, costs := Costs} = Now = maps:merge(Before, Change),
     Profile = Now#{dear := sderl_prof_live_request:is_dear(Costs)},
     case lists:member(State, [ended, failed]) of
         true -> over(Profile, S);

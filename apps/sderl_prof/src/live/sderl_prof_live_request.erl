@@ -26,7 +26,7 @@ the cluster, or to the disk of the monitoring node. Pure.
 
 -doc """
 `on` is how the nodes were chosen, as it is shown. `mib`: most bytes of the recording of a node.
-`modules`: whose functions are told, of `calls`.
+`modules`: those whose calls are recorded, of `calls`.
 """.
 -type request() :: #{
     kind := kind(),
@@ -102,7 +102,7 @@ format_error({mib, Mib}) ->
     io_lib:format("mib cannot be ~b: it is a whole number from ~b to ~b, of the recording of a "
                   "node", [Mib, ?LEAST_MIB, ?MOST_MIB]);
 format_error(no_modules) ->
-    "modules is missing: calls tells the functions of the modules that it names";
+    "modules is missing: name the modules whose calls are recorded";
 format_error({no_calls, Kind}) ->
     io_lib:format("modules belongs to calls: leave it out for ~ts", [Kind]);
 format_error({too_many_modules, Count}) ->

@@ -5,13 +5,11 @@ The process of one profile of a running cluster, for `m:sderl_prof_live`: makes 
 samples or records them, fetches, and analyses. It owns what runs on the nodes, which ends with it;
 it ends with the process that began it.
 
-It casts two messages to that process: `{told, Id, What}`, where the map has what has changed of the
-profile, and `{stops, Id, Fun}`, where the function ends the profile before its time and has to be
-called by another process.
+It casts messages to that process (`t:message/0`).
 """.
 
 -export([start_link/1, confirm/1, withdraw/1]).
--export_type([work/0]).
+-export_type([work/0, message/0, change/0]).
 
 %% A node has so long to answer a question.
 -define(WAIT_MS, 20_000).
@@ -31,6 +29,23 @@ be loaded into nodes that lack them.
     request := sderl_prof_live_request:request(),
     connect := fun((node()) -> ok | {error, unicode:chardata()}),
     may_load := fun(() -> boolean())
+}.
+
+-doc """
+`told`: what has changed of the profile. `stops`: the function ends the profile before its time, and
+has to be called by another process.
+""".
+-type message() :: {told, Id :: binary(), change()}
+    | {stops, Id :: binary(), fun(() -> term())}.
+-doc "The fields of `t:sderl_prof_live_store:profile/0` that have changed.".
+-type change() :: #{
+    state := ready | running | ending | ended | failed,
+    began => integer(),
+    costs => [sderl_prof_live_store:cost()],
+    problems => [sderl_prof_live_store:problem()],
+    why => binary(),
+    stopped => true,
+    book => binary()
 }.
 
 -doc "Begins.".
@@ -58,7 +73,8 @@ run(#{request := #{kind := Kind, nodes := Wanted}} = Work) ->
     end,
     tell(Last, Work).
 
-tell(What, #{server := Server, id := Id}) -> gen_server:cast(Server, {told, Id, What}).
+-spec tell(change(), work()) -> ok.
+tell(Change, #{server := Server, id := Id}) -> gen_server:cast(Server, {told, Id, Change}).
 
 stops(Fun, #{server := Server, id := Id}) -> gen_server:cast(Server, {stops, Id, Fun}).
 
@@ -69,7 +85,7 @@ problem(Node, Why) -> #{node => Node, why => text(Why)}.
 text(Chars) ->
     case unicode:characters_to_binary(Chars) of
         Text when is_binary(Text) -> Text;
-        %% A node may tell anything.
+        %% A node may return any term.
         _ -> ~"?"
     end.
 
@@ -101,7 +117,7 @@ there(Node, false) -> sderl_prof_reach:is_there(Node, ?WAIT_MS).
 wanted() ->
     receive withdraw -> withdrawn after 0 -> ok end.
 
-withdrawn(Problems) -> (failed(Problems, ~"it was taken back before it began"))#{stopped => true}.
+withdrawn(Problems) -> (failed(Problems, ~"it was cancelled before it began"))#{stopped => true}.
 
 %% ---------------------------------------------------------------- samples
 
@@ -124,7 +140,7 @@ sampled(Nodes, Problems, #{request := #{seconds := Seconds}} = Work) ->
             kept([Report || {_, {ok, Report}} <- Ended], Problems ++ Failed, Work)
     end.
 
-kept([], Problems, _) -> failed(Problems, ~"no node told its samples");
+kept([], Problems, _) -> failed(Problems, ~"no node returned its samples");
 kept(Reports, Problems, #{dir := Dir, id := Id}) ->
     case sderl_prof_sampling:write(sderl_prof_live_store:samples(Dir, Id), Reports) of
         ok -> #{state => ended, problems => Problems};
@@ -164,7 +180,7 @@ recorded(Nodes, Problems, #{id := Id} = Work) ->
         else
             withdrawn -> withdrawn(Problems);
             late ->
-                failed(Problems, ~"nobody began it within two minutes after its cost was told");
+                failed(Problems, ~"nobody began it within two minutes after its cost was shown");
             {error, Failures, Why} -> failed(all_problems(Problems, Failures), Why)
         end
     after
@@ -271,7 +287,7 @@ analysed(Problems, Index, #{dir := Dir, id := Id}) ->
           book => text(lists:nthtail(length(Folder) + 1, unicode:characters_to_list(Book)))}
     else
         {error, Why} -> failed(all_problems(Problems, Failures), Why);
-        {nothing, All} -> failed(all_problems(Problems, All), ~"no node told its events")
+        {nothing, All} -> failed(all_problems(Problems, All), ~"no node returned its events")
     end.
 
 %% A node that failed before keeps that reason.

@@ -6,7 +6,7 @@ is, with what is known of it (`profile.json`) and what was sampled or recorded.
 """.
 
 -export([open/1, write/2, trim/2, remove/2, size/2, samples/2, recording/2]).
--export_type([profile/0]).
+-export_type([profile/0, cost/0, problem/0]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -38,14 +38,18 @@ begin it; `ending`: it is fetched and analysed; `lost`: the process that keeps t
     state := preparing | ready | running | ending | ended | failed | lost,
     began := null | integer(),
     ended_at := null | integer(),
-    costs := [map()],
+    costs := [cost()],
     dear := boolean(),
-    problems := [#{node := binary(), why := binary()}],
+    problems := [problem()],
     why := null | binary(),
     stopped := boolean(),
     bytes := non_neg_integer(),
     book := null | binary()
 }.
+-doc "The result of a trial (`m:sderl_prof_trial`) on this node.".
+-type cost() :: #{node := binary(), events_s := number(), bytes_s := number(),
+                  event_ns := number(), cores := number(), full := boolean()}.
+-type problem() :: #{node := binary(), why := binary()}.
 
 -doc "Makes the folder where it is not there; the profiles in it, those that ran as `lost`.".
 -spec open(file:filename()) -> {ok, [profile()]} | {error, file:posix()}.

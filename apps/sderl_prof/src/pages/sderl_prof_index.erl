@@ -69,7 +69,7 @@ the process, the word of the place, and who ended them, 0 where that is not know
     pruned := non_neg_integer(), pairs_pruned := non_neg_integer(),
     calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
     graph := sderl_prof_call_graph:graph(),
-    findings := sderl_prof_findings:result(), path := map() | null,
+    findings := sderl_prof_findings:result(), path := sderl_prof_insight:path() | null,
     leads_to := pos_integer() | none, operations := sderl_prof_operations:found(),
     routed := sderl_prof_routed:routed()
 }.

@@ -59,7 +59,7 @@ that does not tell what ran.
 """.
 -spec path(#{from := integer(), to := integer(), process := pos_integer() | none,
              segments := pos_integer()}, sderl_prof_window:view()) ->
-    {ok, #{path := map() | null}} | {error, reason()}.
+    {ok, #{path := sderl_prof_insight:path() | null}} | {error, reason()}.
 path(#{from := From, to := To, process := Process, segments := Most}, View) ->
     maybe
         {ok, Range} ?= range(From, To, View),

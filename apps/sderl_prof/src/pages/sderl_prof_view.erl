@@ -446,7 +446,7 @@ findings(#{index := #{findings := Findings}}) -> Findings.
 -doc "The critical path of a part of the time (`sderl_prof_part:path/2`).".
 -spec path(#{from := integer(), to := integer(), process := pos_integer() | none,
              segments := pos_integer()}, view()) ->
-    {ok, #{path := map() | null}} | {error, reason()}.
+    {ok, #{path := sderl_prof_insight:path() | null}} | {error, reason()}.
 path(#{process := Process} = Request, View) ->
     maybe
         {ok, _} ?= sderl_prof_part:whose(Process, View),
