@@ -69,7 +69,7 @@ command() ->
                    "from then on: an age as 90s, 15m, 2h or 3d, or a time as "
                    "2026-11-27T08:00:00Z"),
             option(until, "TIME", string, "up to then, likewise"),
-            option(limit, "N", {integer, [{min, 1}, {max, 1_000_000}]}, 
+            option(limit, "N", {integer, [{min, 1}, {max, 1_000_000}]},
                    "so many at most (" ++ integer_to_list(?LIMIT) ++ ")"),
             flag(json, "one JSON object a line")
         ]
