@@ -3,14 +3,15 @@
 -moduledoc """
 Nodes that ran before the service did, and that it takes over as they are.
 
-A family names such nodes in the file. An instance of one is *adopted*: nothing of it is laid out on
-its host, and as long as its node may run it counts as running there, as it is to be. It is
-replaced, like every other instance, when the file wants another release or other settings of its
-family than when it was adopted. From the first time it is laid out it is an instance like others,
-but that its node keeps its name.
+A family names such nodes in the file. An instance with such a node is *adopted*: the service has
+laid nothing out for it on its host. As long as its node may run, it counts as running with the
+desired release and settings. It is replaced, like every other instance, when the file wants another
+release or other settings for its family than when it was adopted. Once it has been laid out it is
+an instance like the others, except that its node keeps its name.
 
-What is remembered of one (`t:adopted/0`) is stored with the rest of the memory, so a service that
-was killed does not take a node that is to be replaced for one that is as it is to be. Pure.
+The facts about an adopted instance (`t:adopted/0`) are stored with the rest of the memory. So a
+service that was killed does not mistake a node that has to be replaced for one that is up to date.
+Pure.
 """.
 
 -export([remember/3, sight/3, stopped/2, held/2, is_adopted/3, node_name/3]).
@@ -22,8 +23,7 @@ What the file says: the node and its host. `as` is what it counts as (`sderl_ops
 -type adoption() :: #{node := binary(), host := sderl_ops_desired:host_id()}.
 
 -doc """
-`as` is there as long as the instance runs as it was found: until it is stopped by a step, or laid
-out.
+`as` is present as long as the instance runs as it was found: until a step stops it or lays it out.
 """.
 -type adopted() :: #{
     node := binary(),
@@ -31,13 +31,14 @@ out.
     as => sderl_ops_desired:hash()
 }.
 
-%% A name that no release and no settings have.
+%% Differs from the name of every release and of all settings.
 -define(OTHERWISE, ~"adopted").
 
 -doc """
 Remembers the instances that are adopted from now on, with their hosts, and forgets those that are
-gone. An instance that has a host already is none of them. Nothing is decided about one before all
-hosts on which it may lie were looked at: a service that lost its memory may have it there.
+gone. An instance that is assigned to a host already is not adopted. An instance is adopted only
+after all its candidate hosts have been looked at, because a service that lost its memory may have
+laid it out there.
 """.
 -spec remember(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
                sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
@@ -73,9 +74,10 @@ is_nowhere(Id, Candidates, Hosts) ->
     end, Candidates).
 
 -doc """
-What is seen, with the adopted instances that may run. One is not there when its machine says that
-no such node runs; one that does not answer otherwise may run, so that nothing is started twice. One
-that ended by itself and is not to be started again has `exited`.
+The observed state, with the adopted instances that may run. An instance does not run if its machine
+says that there is no such node. A node that does not answer for another reason may run, so that
+nothing is started twice. An instance that ended by itself and has the restart policy `never` has
+`exited`.
 """.
 -spec sight(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
             sderl_ops_memory:memory()) -> sderl_ops_observed:observed().
@@ -109,7 +111,7 @@ put_state(Id, Host, State, As, Instance, Observed) ->
 layout(As, #{as := As, release := Release, settings := Settings}) -> {Release, Settings};
 layout(_, _) -> {?OTHERWISE, ?OTHERWISE}.
 
--doc "From now on it is not taken for one that runs as it was found.".
+-doc "A step has stopped it, so it no longer runs as it was found.".
 -spec stopped(sderl_ops_desired:instance_id(), sderl_ops_memory:memory()) ->
     sderl_ops_memory:memory().
 stopped(Id, Memory) ->
@@ -119,8 +121,8 @@ stopped(Id, Memory) ->
     end.
 
 -doc """
-Instances that go to no other host while their own does not answer: nobody could stop them there
-when it is back. They do if the file does not name their nodes any more.
+Instances that stay assigned to a host that does not answer: the service could not stop their nodes
+when the host is back. An instance whose node the file no longer names may move.
 """.
 -spec held(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
     #{sderl_ops_desired:instance_id() => sderl_ops_desired:host_id()}.

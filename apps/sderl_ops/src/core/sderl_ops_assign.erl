@@ -1,28 +1,28 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_assign).
 -moduledoc """
-On which host each instance is to be.
+Assigns instances to hosts.
 
 An instance stays where it is as long as its host is a candidate and not lost. A host is lost when
 its provider no longer has it, or when it has not answered for as long as its provider allows
-(`lost_after_s`, 300 s if nothing else is said, or `never`). Others choose among the candidates that
-answer and have room for one more of the family:
+(`lost_after_s`, by default 300 s, or `never`). For other instances a host is chosen from the
+candidates that answer and have room for one more instance of the family, by `select`:
 
-- `spread`: the one with the fewest of the family, then with the fewest instances at all;
-- `pack`: the first;
-- `random`: one that follows from the names of cluster, instance and host, so that the same file
-  gives the same places.
+- `spread`: the host with the fewest instances of the family, then with the fewest instances;
+- `pack`: the first host;
+- `random`: by a hash of the names of cluster, instance and host, so that the same file always gives
+  the same hosts.
 
 An adopted instance (`m:sderl_ops_adopted`) stays on a host that does not answer.
 
-An instance that is found on a host and has been assigned to none stays there: so a service that has
-lost its memory starts nothing twice.
+An instance that is found on a host, and that is not assigned to any, is assigned to that host: so a
+service that has lost its memory starts nothing twice.
 """.
 
 -export([assign/4, places/1, lost/4]).
 -export_type([places/0, homeless/0]).
 
--doc "The hosts that answer and have something of an instance; those where it runs come first.".
+-doc "The hosts that answer and have files of an instance; those where it runs come first.".
 -type places() :: #{sderl_ops_desired:instance_id() => [sderl_ops_desired:host_id()]}.
 -doc "Instances without a host, and why.".
 -type homeless() :: #{sderl_ops_desired:instance_id() => Why :: term()}.
@@ -35,7 +35,7 @@ lost its memory starts nothing twice.
     total = #{} :: #{sderl_ops_desired:host_id() => pos_integer()}
 }).
 
--doc "Where everything that is seen lies.".
+-doc "The hosts of all instances that are seen.".
 -spec places(sderl_ops_observed:observed()) -> places().
 places(#{hosts := Hosts}) ->
     maps:fold(fun(Host, #{state := up, instances := Instances}, Places) ->
@@ -52,7 +52,7 @@ place(Host, State, Places, Id) ->
         #{} -> [Host]
     end.
 
--doc "Assigns what has to be, and forgets what is no longer there.".
+-doc "Assigns instances that need a host, and forgets instances that are gone.".
 -spec assign(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
              sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
     {sderl_ops_memory:memory(), homeless(), places(), [sderl_ops_note:note()]}.
@@ -110,13 +110,13 @@ is_held(Id, Host, Held, Observed) ->
     maps:find(Id, Held) =:= {ok, Host}
         andalso sderl_ops_observed:host_state(Host, Observed) =:= unreachable.
 
-%% An instance that is not desired keeps its host till nothing of it lies there.
+%% An instance that is not desired keeps its host until its files there are removed.
 stays(_, Host, _, Lost, _) when is_map_key(Host, Lost) -> false;
 stays(Id, Host, undefined, _, Observed) -> is_there(Id, Host, Observed);
 stays(Id, Host, #{candidates := Candidates}, _, Observed) ->
     lists:member(Host, Candidates) orelse is_there(Id, Host, Observed).
 
-%% Or it may be there.
+%% On a host that does not answer it may be there.
 is_there(Id, Host, Observed) ->
     sderl_ops_observed:host_state(Host, Observed) =/= up
         orelse sderl_ops_observed:instance_at(Host, Id, Observed) =/= undefined.

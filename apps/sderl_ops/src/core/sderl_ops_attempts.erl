@@ -3,9 +3,10 @@
 -moduledoc """
 When something that failed is tried again.
 
-A step that failed waits 1 s, 2 s and so on up to 60 s; after five failures it is quarantined: not
-tried any more until what it is for changes, or an operator resumes or applies. An instance that
-exited is started again in the same way, as often as its restart policy has it.
+A step that failed is tried again after 1 s, 2 s and so on up to 60 s. After five failures it is
+*quarantined*: it is not tried again until its purpose (`t:sderl_ops_step:about/0`) changes, or an
+operator resumes or applies. An instance that exited is started again after the same times, as often
+as its restart policy allows.
 """.
 
 -export([may/4, may_restart/5, begin_step/5, succeeded/2, failed/4, put_off/2]).
@@ -24,7 +25,7 @@ exited is started again in the same way, as often as its restart policy has it.
 may(Step, About, #{attempts := Attempts}, Now) ->
     case Attempts of
         #{Step := #{about := About, again_at := never, why := Why}} -> {quarantined, Why};
-        %% A time that is further off was noted before the clock was set back.
+        %% A time further in the future was noted before the clock was set back.
         #{Step := #{about := About, again_at := At, why := Why}}
           when At > Now, At =< Now + ?LONGEST_MS ->
             {at, At, Why};
@@ -59,7 +60,7 @@ restarts(Id, About, #{within_s := Within}, #{restarts := Restarts}, Now) ->
         #{} -> []
     end.
 
--doc "Remembers that a step begins; `Restart` is the policy where it starts what exited.".
+-doc "Remembers that a step begins; `Restart` is the policy of an instance that had exited.".
 -spec begin_step(sderl_ops_step:step(), sderl_ops_step:about(),
                  sderl_ops_desired:restart() | undefined, sderl_ops_memory:memory(),
                  sderl_ops_memory:time()) -> sderl_ops_memory:memory().
@@ -74,7 +75,7 @@ begin_step(Step, About, undefined, #{begun := Begun} = Memory, _) ->
 succeeded(Step, #{attempts := Attempts, begun := Begun} = Memory) ->
     Memory#{attempts := maps:remove(Step, Attempts), begun := maps:remove(Step, Begun)}.
 
--doc "Remembers a failure; whether it was the last.".
+-doc "Remembers a failure; `true` if the step is quarantined now.".
 -spec failed(sderl_ops_step:step(), Why :: term(), sderl_ops_memory:memory(),
              sderl_ops_memory:time()) -> {boolean(), sderl_ops_memory:memory()}.
 failed(Step, Why, #{attempts := Attempts, begun := Begun} = Memory, Now) ->
@@ -93,7 +94,7 @@ failed(Step, Why, #{attempts := Attempts, begun := Begun} = Memory, Now) ->
                 why => Why},
     {Last, Memory#{attempts := Attempts#{Step => Attempt}, begun := maps:remove(Step, Begun)}}.
 
--doc "It is tried again at once, in another way.".
+-doc "The step is to be tried again at once in another way, so its failure does not count.".
 -spec put_off(sderl_ops_step:step(), sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
 put_off(Step, #{begun := Begun} = Memory) -> Memory#{begun := maps:remove(Step, Begun)}.
 

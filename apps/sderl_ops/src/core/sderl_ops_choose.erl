@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_choose).
 -moduledoc """
-Which of the steps that could run do so now. Not more than `steps` at a time, `fetches` of them
-fetches, and `per_host` on one host, so that a host that hangs leaves room for the others; and
-nothing that touches a group while that is being changed.
+Which of the steps that could run do so now: at most `steps` at a time, at most `fetches` of them
+fetches, and at most `per_host` on one host, so that a host that hangs leaves room for the others.
+No member of a group is started or stopped while that group is being changed.
 
-`at_once` of the desired state says how many; left out, it is 8 steps, 4 fetches, and for each host
-its share of the steps and at least 2. A fetch that another host gives is not among the steps and
-fetches that are counted, as the service has next to nothing to do with it (`m:sderl_ops_relay`).
-Nor is what lays an instance out: that takes a moment, whatever is laid out while others start need
-not be waited for, and what is laid out together on a host costs little more than one.
+The limits are `at_once` of the desired state. By default they are 8 steps, 4 fetches, and for each
+host its share of the steps, but at least 2. A fetch from another host does not count, because the
+service itself does hardly anything for it (`m:sderl_ops_relay`). Neither does `lay_out`: it takes a
+moment, instances that are laid out while others start need not be waited for later, and laying out
+several instances together on a host costs little more than laying out one.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -17,7 +17,7 @@ not be waited for, and what is laid out together on a host costs little more tha
 -export([choose/3]).
 -export_type([ready/0]).
 
--doc "Steps that could run, what they are for, and the policy where they start what has exited.".
+-doc "Steps that could run, what they are for, and the restart policy of what had exited.".
 -type ready() ::
     #{sderl_ops_step:step() =>
           {sderl_ops_step:about(), sderl_ops_desired:restart() | undefined}}.
@@ -28,10 +28,12 @@ not be waited for, and what is laid out together on a host costs little more tha
 -define(STEPS, 8).
 -define(FETCHES, 4).
 -define(LEAST_PER_HOST, 2).
-%% At least; many at a time on a host would keep the first of them waiting for the last.
+%% The least limit of layouts. One call lays out all layouts of a host, and starts wait for its end,
+%% so their number per host is small.
 -define(LAYOUTS, 64).
 -define(LAYOUTS_PER_HOST, 8).
-%% A program that hangs leaves room for what is done on hosts.
+%% Hosts that programs make or delete at a time, so that a program that hangs leaves room for
+%% others.
 -define(MACHINES, 4).
 
 -record(choice, {
@@ -44,7 +46,7 @@ not be waited for, and what is laid out together on a host costs little more tha
     sources :: #{sderl_ops_step:step() => sderl_ops_relay:source()},
     per_host :: pos_integer(),
     at_host :: #{place() => pos_integer()},
-    %% Groups of which a member is on its way out.
+    %% Groups that a member is leaving.
     leaving :: #{Name :: binary() => []},
     groups_running :: boolean(),
     chosen = [] :: [sderl_ops_step:step()],
@@ -165,8 +167,8 @@ hindrance(Step, #choice{view = View, at_host = AtHost, per_host = PerHost} = Cho
         _ -> hindrance_of_groups(Step, Choice)
     end.
 
-%% While groups are being changed, their members neither come nor go. Those who are not desired any
-%% more leave one after the other, when those who come in their place are there.
+%% While groups are being changed, their members are neither started nor stopped. Instances that are
+%% no longer desired leave a group one after the other, when their replacements are in it.
 hindrance_of_groups(Step, #choice{view = View, unfinished = Unfinished} = Choice) ->
     #choice{groups_running = GroupsRunning, leaving = Leaving} = Choice,
     Id = sderl_ops_step:instance(Step),

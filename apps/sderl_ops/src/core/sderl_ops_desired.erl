@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_desired).
 -moduledoc """
-What is to be: each instance of each family of a file of operations, with the hosts on which it may
-be, and the groups with their members.
+The desired state: each instance of each family of a file of operations, with the hosts on which it
+may run, and the groups with their members.
 """.
 
 -export([from/2, instance/2, settings/2, host_labels/1]).
@@ -60,11 +60,11 @@ others of its provider.
 }.
 
 -doc """
-`node` and `host` are `undefined` until a host is assigned. `adopt` is there where the file names a
-node that may run already, and `as` is what such a node counts as: the name of the release, and what
-the family has itself. `settings` names what is laid out
-(`settings/2`) but for the values of secrets. Of `candidates` the first is taken where `select` has
-no reason for another. `pools` are those domains of which the hosts have still to be made.
+`node` and `host` are `undefined` until a host is assigned. `adopt` is present if the file names a
+node that may run already; `as` is a hash of the release's name and the family's own settings, by
+which such a node is compared with the file. `settings` is the hash of what is laid out
+(`settings/2`), without the values of secrets. `candidates` are in the order in which `pack` takes
+them. `pools` are the domains whose hosts a program makes.
 """.
 -type instance() :: #{
     id := instance_id(),
@@ -84,7 +84,7 @@ no reason for another. `pools` are those domains of which the hosts have still t
     pools => #{Domain :: binary() => pool()}
 }.
 
--doc "A domain for whose hosts a program is asked (`m:sderl_ops_machines`), so many.".
+-doc "A domain that has a number of hosts, which a program makes (`m:sderl_ops_machines`).".
 -type pool() :: #{
     domain := binary(),
     provider := binary(),
@@ -108,8 +108,9 @@ is `running` it is not known how it is started.
 }.
 
 -doc """
-All that is laid out of a release on a host beside the release itself, as templates and references.
-`env` is that of the release with that of the family over it. Instances of one family have the same.
+All that is laid out on a host beside the release itself, as templates and references to secrets.
+`env` is the release's, overridden by the family's. All instances of a family have the same
+settings.
 """.
 -type settings() :: #{
     cluster := binary(),
@@ -180,7 +181,7 @@ settings(#{settings := Hash}, #{settings := Settings}) -> map_get(Hash, Settings
 
 %% ---------------------------------------------------------------- releases
 
-%% Of those that a family wants.
+%% Only releases that a family uses.
 sums(#{releases := Releases, families := Families}, #{sums := Given}) ->
     Wanted = lists:usort([Name || _ := #{release := Name} <- Families]),
     Sums = #{Name => Sum

@@ -5,7 +5,7 @@
 -export([changes/2, lines/2, ranges/1]).
 -export_type([change/0]).
 
--doc "`what` is the kind of thing, `names` those that are changed in the same way, sorted.".
+-doc "`names` are those that are changed in the same way (`how`), sorted.".
 -type change() :: #{
     change := add | change | remove,
     what := instance | group | upgrade,
@@ -88,7 +88,7 @@ settings_change(Was, Is, Old, New) ->
                    maps:find(Key, Before) =/= maps:find(Key, After)],
     [["settings (", lists:join(", ", [setting(Key, Before, After) || Key <- Keys]), ")"]].
 
-%% Of maps with names of the user's, which of them.
+%% The names of the keys that differ, in maps with keys of the user's choice.
 setting(Key, Before, After) when Key =:= env; Key =:= files; Key =:= config ->
     Was = maps:get(Key, Before, #{}),
     Is = maps:get(Key, After, #{}),
@@ -148,7 +148,7 @@ upgrade(#{upgrade := _}, #{upgrade := New}) ->
                             || Key := Value <- maps:iterator(New, ordered)]),
     [#{change => change, what => upgrade, names => [~"upgrade settings"], how => How}].
 
-%% Where the token is, and nothing of it.
+%% Shows where the token is read, not the token.
 setting(#{url := Url, token := Token} = Alarms) ->
     ["of ", Url, " (token of ", sderl_ops_secret:describe(Token),
      [[", tls_ca ", File] || #{tls_ca := File} <- [Alarms]], ")"];

@@ -14,8 +14,8 @@ Entries of the record of a cluster: who did what, when, and what came of it. Pur
 -export_type([entry/0, kind/0, request/0, result/0, outcome/0, told/0]).
 
 -doc """
-`at` is in milliseconds of system time. What an earlier version has stored has no kind; its requests
-have the result `ok` as soon as they were accepted.
+`at` is in milliseconds of system time. Entries of an earlier version have no kind, and their
+requests had the result `ok` as soon as they were accepted.
 """.
 -type entry() :: #{
     at := integer(),
@@ -36,7 +36,7 @@ have the result `ok` as soon as they were accepted.
     | running
     | outcome()
     | {error, Why :: term()}.
--doc "How a request ended; `done` where all is as it was to be.".
+-doc "How a request ended; `done` if the cluster is as it was requested.".
 -type outcome() :: done | {failed, Problems :: [binary()]} | {replaced, By :: pos_integer()}.
 -doc "For a person.".
 -type told() :: #{
@@ -59,19 +59,19 @@ request(By, What, At) ->
 step(Step, Result, At) ->
     #{at => At, by => ~"service", kind => step, what => Step, result => Result}.
 
--doc "The service has decided something. `none`: the entry of the step says it already.".
+-doc "An entry for a decision of the service; `none` if the entry of a step says the same.".
 -spec note(sderl_ops_note:note(), At :: integer()) -> entry() | none.
 note({failed, _, _}, _) -> none;
 note(Note, At) -> #{at => At, by => ~"service", kind => note, what => Note, result => ok}.
 
-%% What is done when it is stored.
+%% Requests that are done as soon as they are stored.
 is_at_once(pause) -> true;
 is_at_once({release, _}) -> true;
 is_at_once({add_member, _}) -> true;
 is_at_once({remove_member, _}) -> true;
 is_at_once(_) -> false.
 
--doc "How what runs ends in a state of the service; `running` while it goes on.".
+-doc "How a running request ends, by the state of the service; `running` while it goes on.".
 -spec outcome(State :: atom(), Problems :: [unicode:chardata()]) -> running | outcome().
 outcome(State, _) when State =:= steady; State =:= destroyed ->
     done;
@@ -99,7 +99,7 @@ tell(#{what := What, result := Result} = Entry, IsPaused) ->
         {Words, Word, Why} = of_kind(Kind, What, Result, IsPaused),
         #{kind => Kind, what => Words, result => Word, why => Why}
     catch
-        %% A member of a later version has written what this one does not know.
+        %% A member of a later version has written an entry that this one does not know.
         error:_ ->
             #{kind => Kind, what => io_lib:format("~0tP", [What, 20]), result => noted,
               why => undefined}

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_former).
--moduledoc "What families are to be that went back to a former revision. Pure.".
+-moduledoc "The desired state of families that were rolled back to a former revision. Pure.".
 
 -export([effective/2, with_former/3]).
 
 -doc """
-What is to be, after what was rolled back: families that failed with this revision are as in the
-one before, all of them: how many, where, and with which release. The hosts that a program has made
-are there as if the file had them.
+The desired state after roll-backs: families that failed with this revision are as in the revision
+before, with their count, hosts and release. The hosts that a program has made are added, as if the
+file named them.
 """.
 -spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
     sderl_ops_desired:desired().
@@ -31,15 +31,15 @@ put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := 
                                 || #{members := Members} = Group <- Groups]}
     end.
 
-%% A rolled back family goes to the revision of its roll-back, whatever has been good since.
+%% A family that was rolled back keeps the revision of its roll-back, whatever was good since.
 former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
     Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
     maps:merge(#{Family => To || Family := To <- Good, To =/= Current}, Back).
 
 -doc """
-Adds to a desired state what each family was with its last good revision (`former`): what it goes
-back to. `Of` gives a former revision. To be called for each new revision, and when a service
-begins.
+Adds to a desired state the instances of each family in its last good revision (`former`), to which
+it is rolled back. `Of` gives the desired state of a former revision. Called for each new revision,
+and when a service begins.
 """.
 -spec with_former(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
                   fun((Revision :: non_neg_integer()) ->

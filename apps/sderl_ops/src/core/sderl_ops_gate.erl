@@ -4,13 +4,14 @@
 Alarms of the monitoring that hold up an upgrade, where the file names a dashboard
 (`upgrade.alarms`). Pure.
 
-- An alarm counts when it is major, nobody has acknowledged or silenced it, and it was raised after
-  the upgrade of the family began: what was wrong before, whoever had seen it and however wrong, is
-  not the new release's fault. One that was cleared, and is raised again since, is a new one.
-- It concerns an instance when it names its node, or a group of it. A node that is out of service on
-  purpose, replaced just now or drained by an operator, says nothing about others of its groups.
-- As long as it is not known which alarms are raised, nothing is replaced.
-- On the way back to the former revision alarms are not looked at: they may be the reason for it.
+- An alarm counts if it is major, nobody has acknowledged or silenced it, and it was raised after
+  the upgrade of the family began. An alarm that was raised before, with whatever severity, is not
+  the new release's fault. An alarm that was cleared and raised again since then is a new one.
+- An alarm concerns an instance if it names the instance's node or one of its groups. An alarm about
+  a node that is out of service on purpose (being replaced, or drained by an operator) says nothing
+  about the other members of its groups.
+- As long as it is unknown which alarms are raised, nothing is replaced.
+- During a roll-back alarms are not looked at: they may be the reason for it.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -19,10 +20,10 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 -export([state/2, turns/2, alarms/3, holds/2, watched_until/2]).
 -export_type([seen/0, alarm/0, occurrence/0]).
 
-%% The time of some looks.
+%% How long the last answer is used if the next looks fail.
 -define(HOLDS_MS, 5_000).
 
--doc "The alarms that are not over, as they were known at a time; `doubt` is why they are no more.".
+-doc "The alarms that are not over, as known at a time; `doubt` is why a later look failed.".
 -type seen() ::
     #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()},
       doubt => binary()}
@@ -30,7 +31,7 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 -doc "An alarm has the same id each time that it is raised.".
 -type occurrence() :: {Id :: binary(), Count :: pos_integer()}.
 -doc """
-`elsewhere`: it names nodes that are no instances, too; `counts`: it is major, and neither
+`elsewhere`: it also names nodes that are not instances; `counts`: it is major, and neither
 acknowledged nor silenced.
 """.
 -type alarm() :: #{
@@ -44,14 +45,14 @@ acknowledged nor silenced.
 -spec source(sderl_ops_desired:desired()) -> none | sderl_ops_file:alarms().
 source(#{upgrade := Upgrade}) -> maps:get(alarms, Upgrade, none).
 
--doc "Whether it has to be known now which alarms are raised.".
+-doc "Whether alarms have to be read now: something is being replaced.".
 -spec is_watched(sderl_ops_desired:desired(), sderl_ops_memory:memory()) -> boolean().
 is_watched(Desired, #{upgrades := Upgrades}) ->
     Upgrades =/= #{} andalso source(Desired) =/= none.
 
 -doc """
-What is known after a look, and what was before: where one fails, what is replaced is judged by the
-last answer for some seconds.
+What is known after a look. If it failed, instances that were replaced are judged by the last answer
+for some seconds.
 """.
 -spec known(seen(), Before :: seen() | none) -> seen().
 known(#{state := failing, at := At, why := Why}, #{state := up, at := Was} = Before)
@@ -73,7 +74,7 @@ begin_with(Upgrade, #view{observed = Observed}) ->
             Upgrade
     end.
 
--doc "Whether the alarms are known; where none are to be read they are.".
+-doc "Whether the alarms are known. They are if the file names no dashboard.".
 -spec state(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
     known | {unknown, Why :: not_asked_yet | binary()}.
 state(#{back := true}, _) ->
@@ -86,7 +87,7 @@ state(Upgrade, #view{desired = Desired, observed = Observed}) ->
         _ -> {unknown, not_asked_yet}
     end.
 
--doc "Likewise, for what is to be replaced: that is not begun in doubt.".
+-doc "The same for instances that are to be replaced: none is while the last look failed.".
 -spec turns(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
     known | {unknown, Why :: not_asked_yet | binary()}.
 turns(#{back := true}, _) ->
@@ -124,7 +125,7 @@ concerns(Id, Groups, #{instances := Instances, elsewhere := Elsewhere, groups :=
 
 is_out(Id, View) -> sderl_ops_view:is_taken(Id, View) orelse sderl_ops_view:is_aside(Id, View).
 
--doc "What holds up an upgrade, if anything does, and as a reason (`sderl_ops_note:reason/1`).".
+-doc "What holds up an upgrade, with the reason for `sderl_ops_note:reason/1`.".
 -spec holds(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
     none | {alarms | unknown, Why :: term()}.
 holds(#{taken := Taken} = Upgrade, View) ->
@@ -140,8 +141,8 @@ holds(#{taken := Taken} = Upgrade, View) ->
     end.
 
 -doc """
-Until when what was replaced is looked at, after all of the family is: an alarm has a duration
-before it is raised.
+Until when replaced instances are watched after the last one of the family was replaced: an alarm is
+raised only after its condition has lasted for a while.
 """.
 -spec watched_until(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
     none | sderl_ops_memory:time().

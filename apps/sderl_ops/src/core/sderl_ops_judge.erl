@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_judge).
 -moduledoc """
-What is to be done next about one instance, from what is seen of it alone. Whether that may be done
-at the same time as other things is decided elsewhere.
+What is to be done next about one instance, decided from what is seen of that instance alone.
+`m:sderl_ops_choose` decides whether it may be done at the same time as other steps.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -11,13 +11,13 @@ at the same time as other things is decided elsewhere.
 -export_type([judgement/0, ready/0]).
 
 -type judgement() ::
-    %% As it is to be, or as good as that.
+    %% There is nothing to do about it.
     settled
     | ready()
     | {waiting, sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()}, Why :: term()}
     %% It has exited too often.
     | {quarantine, sderl_ops_step:step(), sderl_ops_step:about(), Why :: term()}.
--doc "The restart policy comes with the start of what has exited.".
+-doc "The restart policy is that of an instance that had exited.".
 -type ready() ::
     {ready, sderl_ops_step:step(), sderl_ops_step:about(),
      sderl_ops_desired:restart() | undefined}.
@@ -34,8 +34,8 @@ judge(Id, #view{busy = Busy} = View) ->
             end
     end.
 
-%% Hosts that answer and have something of it, and are not its host: a host that had been lost and
-%% is back. Nothing is started here while it may run there.
+%% Other hosts that answer and have files of it: hosts that were lost and are back. The instance is
+%% not started on its own host while it may run there.
 strays(Id, #view{places = Places} = View) ->
     lists:delete(sderl_ops_view:host(Id, View), maps:get(Id, Places, [])).
 
@@ -55,7 +55,7 @@ judge_here(Id, View) ->
 
 judge_undesired(_, _, undefined, _) -> settled;
 judge_undesired(Id, _, #{state := running}, View) -> leave(Id, none, View);
-%% While it is there it is known which of the groups' members was its node.
+%% Its files stay until its groups have removed its node: they tell which member that is.
 judge_undesired(Id, Host, _, View) ->
     case sderl_ops_members:left_in(Id, View) of
         [] -> attempt({remove, Host, Id}, none, View);
@@ -81,7 +81,7 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
         {running, true, true} -> leave(Id, Target, View);
         {_, true, true} -> replace(Id, Host, Release, Target, View);
         {exited, true, false} ->
-            %% Till its turn comes it serves as it is.
+            %% Until its turn comes it serves with the release that it has.
             case restart(Id, Has, View) of
                 {ready, _, _, _} = Ready -> Ready;
                 _ -> await_turn(Id, Host, Release, View)
@@ -110,7 +110,7 @@ replace(Id, Host, Release, Target, #view{desired = #{instances := Instances}} = 
         false -> attempt({remove, Host, Id}, Target, View)
     end.
 
-%% The release is brought before its turn comes, so that it is out of service only shortly.
+%% The release is fetched before its turn comes, so that it is out of service only briefly.
 await_turn(Id, Host, Release, #view{held = Held} = View) ->
     case fetch(Host, Release, View) of
         there -> {waiting, {instance, Id}, {upgrade, maps:get(Id, Held, next)}};
@@ -137,8 +137,8 @@ fetch(Host, Release, #view{observed = Observed, running = Running} = View) ->
             end
     end.
 
-%% A node that does not answer cannot leave its groups. A service that has just begun, and has not
-%% asked the nodes yet, does not know of any whether it answers.
+%% A node that does not answer cannot leave its groups, so it is stopped. A service that has just
+%% begun does not know yet which nodes answer.
 leave(Id, _, #view{seen_in = unknown}) ->
     {waiting, {instance, Id}, {node, unseen}};
 leave(Id, About, #view{memory = #{drained := Drained}} = View) ->

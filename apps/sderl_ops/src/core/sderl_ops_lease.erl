@@ -4,36 +4,37 @@
 Which of several service members acts. Pure: time and what the store says are handed in.
 
 The store has one lease: a member, an epoch and a beat. The member that holds it writes the next
-beat every `renew_ms/0`, and acts for `hold_ms/0` after it *began* to write the last beat that was
+beat every 2 s, and acts for `hold_ms/0` after it *began* to write the last beat that was
 accepted. Another member that has seen no new beat for `take_over_ms/0`, which is longer, writes
 itself into the lease with a higher epoch. Every write names the lease that it replaces, so of two
-that write at once one fails.
+simultaneous writes one fails.
 
 A member that stops in order gives the lease back when it acts no more, so that another need not
 wait.
 
-No two clocks are compared, only how long each member has waited by its own. A member that has
-claimed later than `take_over_ms/0` after a beat finds the one before already past its `hold_ms/0`,
-however late it saw that beat. The epoch is for those whose clock stood still meanwhile (a virtual
-machine that was suspended): the store and the hosts refuse what has an older epoch. For the same
-reason a member that let its lease end claims it anew, with a higher epoch.
+Clocks of different members are never compared: each member measures how long it has waited by its
+own clock. When a member claims the lease `take_over_ms/0` after it saw the last beat, `hold_ms/0`
+has already passed for the previous holder, however late that beat was seen. The epoch is for a
+holder whose clock stood still meanwhile (a suspended virtual machine): the store and the hosts
+refuse whatever has an older epoch. For the same reason a member whose lease has ended claims it
+again with a higher epoch.
 """.
 
 -export([new/1, see/3, next/3, granted/3, failed/2, give_back/1]).
 -export([acts/2, until/1, holder/1, quiet_ms/2]).
--export([renew_ms/0, hold_ms/0, take_over_ms/0]).
+-export([hold_ms/0, take_over_ms/0]).
 -export_type([lease/0, state/0, write/0]).
 
 -doc """
-`member` is who may act, and `none` when it was given back. An epoch belongs to one claim, and every
-later one has a higher.
+`member` is the one that may act, `none` after the lease was given back. Every claim has a higher
+epoch than the one before.
 """.
 -type lease() :: #{member := node() | none, epoch := pos_integer(), beat := non_neg_integer()}.
 
 -doc "`from` is what the store has to have when `to` is written.".
 -type write() :: #{from := lease() | none, to := lease()}.
 
--doc "Times are milliseconds of one's own monotonic clock.".
+-doc "Times are milliseconds of the member's own monotonic clock.".
 -opaque state() :: #{
     me := node(),
     seen := unknown | {lease() | none, Since :: integer()},
@@ -44,10 +45,6 @@ later one has a higher.
 -define(RENEW_MS, 2_000).
 -define(HOLD_MS, 15_000).
 -define(TAKE_OVER_MS, 20_000).
-
--doc "How often the member that acts writes a beat.".
--spec renew_ms() -> pos_integer().
-renew_ms() -> ?RENEW_MS.
 
 -doc "How long it acts after it began to write the last beat that was accepted.".
 -spec hold_ms() -> pos_integer().
@@ -62,7 +59,7 @@ take_over_ms() -> ?TAKE_OVER_MS.
 new(Me) -> #{me => Me, seen => unknown, held => none, again => now}.
 
 -doc """
-The lease as this member's copy of the store has it. A copy may be behind what was seen of it.
+The lease in this member's copy of the store. The copy may be older than what was seen before.
 """.
 -spec see(lease() | none, Now :: integer(), state()) -> state().
 see(Lease, Now, #{seen := unknown} = State) ->
@@ -83,8 +80,8 @@ lost_to(_, State) ->
     State.
 
 -doc """
-What to write now, if anything. `Epoch` is for a claim: the number is at least this high, so that a
-store that had to be made anew is not taken for an older one.
+What to write now, if anything. A claim gets at least the epoch `Epoch`, so that epochs of a store
+that was made anew are higher than those of the old one.
 """.
 -spec next(Now :: integer(), Epoch :: pos_integer(), state()) -> write() | nothing.
 next(_, _, #{seen := unknown}) ->
@@ -97,7 +94,7 @@ next(Now, Epoch, #{seen := {Seen, Since}, held := Held, me := Me, again := Again
             #{from => none, to => claim(Me, Epoch, 0)};
         {#{member := none, epoch := Last}, _} ->
             #{from => Seen, to => claim(Me, Epoch, Last)};
-        %% It ended, or is of an earlier life of this member, which ended before this one began.
+        %% This member's lease has ended, or is from before the member was restarted.
         {#{member := Me, epoch := Last}, _} ->
             #{from => Seen, to => claim(Me, Epoch, Last)};
         {#{epoch := Last}, _} ->
@@ -128,8 +125,7 @@ granted(#{to := #{epoch := Epoch} = Lease}, Began, #{held := Held} = State) ->
 failed(Now, State) -> State#{again := Now + ?RENEW_MS div 4}.
 
 -doc """
-What a member that ends writes last, when all that it did has ended, and no write of it is on its
-way.
+The last write of a member that ends. Its work has ended, and none of its writes is under way.
 """.
 -spec give_back(state()) -> write() | nothing.
 give_back(#{seen := {#{epoch := Mine} = Seen, _}, held := #{epoch := Mine}}) ->
@@ -154,7 +150,7 @@ until(#{held := none}) -> none.
 quiet_ms(Now, #{seen := {_, Since}}) when is_integer(Now), is_integer(Since) -> Now - Since;
 quiet_ms(_, #{seen := unknown}) -> ?TAKE_OVER_MS.
 
--doc "Who has the lease as far as this member knows.".
+-doc "The holder of the lease, as far as this member knows.".
 -spec holder(state()) -> node() | none.
 holder(#{seen := {#{member := Member}, _}}) -> Member;
 holder(_) -> none.

@@ -1,34 +1,50 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_machines).
 -moduledoc """
-Which hosts are to be made by a program, and which are to be taken away again. Pure.
+Which hosts a program is to make, and which it is to delete. Pure.
 
-A domain whose provider is a program has a number of hosts. Each gets a name, the domain's with a
-number that none had before, and the name is remembered before the program is asked: so one that is
-asked again, also by the next service, makes nothing twice. What it then tells of the host (where it
-is) is remembered too, so that hosts are looked after while the program is out of order.
+A domain whose provider is a program has a number of hosts. Each host gets a name: the domain's name
+and a number that was never used before. The name is remembered before the program is asked, so when
+the program is asked again, also by the next service, it makes nothing twice. The program's answer
+(the host's address) is remembered too, so that the service keeps the hosts while the program fails.
 
-- Hosts that the program lists and that have a domain's name are taken for the domain's before
-  others are made: so a service that has lost its memory makes nothing twice. Only as many as are
-  missing; others are left alone.
-- A host that is lost, or is too many, is *leaving*: nothing is begun there, and what it has goes
-  elsewhere. When nothing is left it is taken away. A lost one, on which nobody can look, only when
-  as many others as are wanted are up: otherwise it may be that the service itself is cut off.
-- All hosts of a domain, with those that leave, are at most twice as many as are wanted. So a
-  service that is cut off does not go on making hosts.
+- If the program lists hosts with a domain's name that the service does not know, as many as are
+  missing are adopted before others are made: so a service that has lost its memory makes nothing
+  twice. The others are left alone.
+- A host that is lost or surplus is *leaving*: nothing is started there, and its instances move to
+  other hosts. When no instance is left, the host is deleted. A lost host, which nobody can look at,
+  is deleted only if as many other hosts as wanted are up: otherwise the service itself may be the
+  one that is cut off.
+- A domain never has more than twice as many hosts as wanted, leaving hosts included. So a service
+  that is cut off does not go on making hosts.
 """.
 
 -export([advance/5, fill/2, judge/1, pools/1, told/3, deleted/2, place/3, split/1, unknown/3]).
--export_type([machine/0, told/0]).
+-export_type([machine/0, told/0, place/0]).
 
 -include("sderl_ops_view.hrl").
 
--doc "What the program says of a host; the rest is how to reach it.".
--type told() :: #{state := running | pending | gone, atom() => term()}.
+-doc "What the program says of a host: its state, and how it is reached.".
+-type told() :: #{
+    state := running | pending | gone,
+    name => binary(),
+    address => binary(),
+    port => 1..65535,
+    user => binary(),
+    host_key => binary()
+}.
+
+-doc "What a program is told of the domain of a host that it is to make.".
+-type place() :: #{
+    domain => binary(),
+    region => binary(),
+    rack => binary(),
+    labels => #{binary() => binary()}
+}.
 
 -doc """
-`wanted` has not been made yet. Instances that have never been anywhere wait for one that is
-`awaited`.
+A host that is `wanted` has not been made yet. While it is `awaited`, it is a candidate for
+instances that have no host, so they wait for it.
 """.
 -type machine() :: #{
     provider := binary(),
@@ -42,14 +58,14 @@ is) is remembered too, so that hosts are looked after while the program is out o
 
 %% ---------------------------------------------------------------- what is to be
 
--doc "The domains of which instances want hosts.".
+-doc "The domains with hosts that a program makes, of all instances.".
 -spec pools(sderl_ops_desired:desired()) -> #{Domain :: binary() => sderl_ops_desired:pool()}.
 pools(#{instances := Instances}) ->
     maps:fold(fun(_, #{pools := Pools}, Acc) -> maps:merge(Acc, Pools);
                  (_, _, Acc) -> Acc
               end, #{}, Instances).
 
--doc "With the hosts that there are, as if the file had them.".
+-doc "The desired state with the hosts that programs have made, as if the file named them.".
 -spec fill(sderl_ops_desired:desired(), sderl_ops_memory:memory()) -> sderl_ops_desired:desired().
 fill(Desired, #{machines := Machines} = Memory) ->
     case pools(Desired) of
@@ -96,9 +112,8 @@ fill_in(#{pools := Pools, candidates := Candidates} = Instance, ByDomain) ->
 fill_in(Instance, _) ->
     Instance.
 
--doc "What a program is told of the domain of a host.".
 -spec place(sderl_ops_desired:host_id(), sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
-    #{atom() => term()}.
+    place().
 place(Id, Desired, #{machines := Machines}) ->
     maybe
         #{Id := #{domain := Domain}} ?= Machines,
@@ -134,7 +149,7 @@ advance(Desired, Observed, Lost, Running, #{machines := Before} = Memory0) ->
             ])
     end.
 
-%% While it is asked for a host its list is older than its answer.
+%% While a program makes or deletes a host, its list may be older than its answer.
 hear(Observed, Running, #{machines := Machines} = Memory) ->
     Memory#{machines := maps:map(fun(Id, #{provider := Provider} = Machine) ->
         {_, Name} = split_host(Id),
@@ -149,7 +164,7 @@ hear(Observed, Running, #{machines := Machines} = Memory) ->
         end
     end, Machines)}.
 
-%% A machine may have been made without the answer coming back.
+%% The program may have made a host although its answer was lost.
 learn(#{state := gone}, #{state := wanted} = Machine) -> Machine;
 learn(Told, #{state := wanted} = Machine) -> Machine#{state := there, told => Told};
 learn(Told, #{told := Before} = Machine) -> Machine#{told := maps:merge(Before, Told)};
@@ -184,7 +199,7 @@ surplus(Pools, #{machines := Machines, assigned := Assigned}) ->
 kept(Domain, Machines) ->
     [Id || Id := #{domain := Of, state := State} <- Machines, Of =:= Domain, State =/= leaving].
 
-%% Without its list nobody knows what there is.
+%% Without the program's list it is unknown which hosts there are.
 supply(Domain, #{provider := Provider, hosts := Count}, Observed, Memory) ->
     case sderl_ops_observed:provider(Provider, Observed) of
         #{state := up, hosts := Listed} ->
@@ -201,7 +216,7 @@ supply(Domain, #{provider := Provider, hosts := Count}, Observed, Memory) ->
             {Memory, []}
     end.
 
--doc "What a provider lists and nobody asked it for.".
+-doc "The hosts that a provider lists and the service did not ask for.".
 -spec unknown(Provider :: binary(), Listed :: #{binary() => told()}, sderl_ops_memory:memory()) ->
     [binary()].
 unknown(Provider, Listed, #{machines := Machines}) ->
@@ -244,7 +259,7 @@ split_host(Id) ->
     [Provider, Name] = binary:split(Id, ~"/"),
     {Provider, Name}.
 
--doc "Domain and number of a host's name or id; 0 where it is none that was given here.".
+-doc "Domain and number of a host's name or id; 0 if the service did not give that name.".
 -spec split(binary()) -> {binary(), non_neg_integer()}.
 split(Name) ->
     case re:run(Name, "^(.*)-([1-9][0-9]{0,8})$", [{capture, [1, 2], binary}, dollar_endonly]) of
@@ -254,7 +269,7 @@ split(Name) ->
 
 %% ---------------------------------------------------------------- what is done
 
--doc "What could be done about hosts now, and what the others wait for.".
+-doc "Steps for hosts that could run now, and why other hosts have to wait.".
 -spec judge(sderl_ops_view:view()) ->
     {sderl_ops_choose:ready(), [{sderl_ops_step:step() | {provider, binary()}, Why :: term()}]}.
 judge(#view{memory = #{machines := Machines}, desired = Desired} = View) ->
@@ -282,7 +297,7 @@ unsupplied(Pools, #view{memory = #{machines := Machines}, observed = Observed}) 
                     #{state := up} -> {too_many_lost, Domain}
                 end]].
 
-%% Hosts to which something is assigned, or to which something is done.
+%% Hosts that have assigned instances or running steps.
 used(#view{memory = #{assigned := Assigned} = Memory, running = Running}) ->
     maps:from_keys(maps:values(Assigned)
                    ++ [Host || Step := _ <- Running, Host <- [host_of(Step, Memory)]], true).
@@ -357,7 +372,7 @@ told(Id, Told, #{machines := Machines} = Memory) ->
             Memory
     end.
 
--doc "A host was taken away.".
+-doc "A host was deleted.".
 -spec deleted(sderl_ops_desired:host_id(), sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
 deleted(Id, #{machines := Machines, unreachable := Unreachable} = Memory) ->
     Memory#{machines := maps:remove(Id, Machines), unreachable := maps:remove(Id, Unreachable)}.

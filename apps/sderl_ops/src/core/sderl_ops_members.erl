@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_members).
 -moduledoc """
-Who is to be in each group now, and when groups may be changed: not while an instance of them starts
-or stops.
+Which instances are to be in each group now, and when groups may be changed: not while one of their
+instances starts or stops.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -10,16 +10,16 @@ or stops.
 -export([groups/1, unfinished/1, due/3, seen_in/2, left_in/2]).
 -export_type([unfinished/0]).
 
--doc "Groups that are not as they are to be, with those who are up and are to be in them.".
+-doc "Groups that are not as desired, with the desired members that are up.".
 -type unfinished() :: [{Name :: binary(), [sderl_ops_desired:instance_id()]}].
 
--doc "The groups as they are to be now: without those that leave.".
+-doc "The groups as desired now: without instances that are leaving.".
 -spec groups(sderl_ops_view:view()) -> [sderl_ops_desired:group()].
 groups(View) ->
     [Group#{members := [Id || Id <- Members, stays(Id, View)]}
      || #{members := Members} = Group <- ours(View)].
 
-%% Without those that only nodes have which are none of the service's any more.
+%% Without groups that only nodes have which were handed back.
 ours(#view{desired = #{groups := Groups}} = View) ->
     [Group || #{name := Name} = Group <- Groups,
               not is_map_key(elsewhere, Group) orelse in(Name, View) =/= []].
@@ -28,8 +28,8 @@ stays(Id, #view{memory = #{drained := Drained}} = View) ->
     not is_map_key(Id, Drained) andalso not sderl_ops_view:is_leaving(Id, View).
 
 -doc """
-The groups that are not as they are to be: somebody who is up is missing, or somebody is in one and
-is not to be.
+The groups that are not as desired: an instance that is up is missing, or an instance is in one that
+should not be.
 """.
 -spec unfinished(sderl_ops_view:view()) -> unfinished().
 unfinished(#view{seen_in = unknown}) -> [];
@@ -55,8 +55,8 @@ has_others(In, Members, View) ->
     end, maps:keys(maps:without(Members, In))).
 
 -doc """
-Those of `Unfinished` that may be changed now: no member has a step that runs or could run
-(`Active`). What waits, for a host or after a failure, does not hold up its groups.
+The groups of `Unfinished` that may be changed now, because no member has a step that runs or could
+run (`Active`). An instance that waits for a host or after a failure does not hold up its groups.
 """.
 -spec due(unfinished(), #{sderl_ops_desired:instance_id() => term()}, sderl_ops_view:view()) ->
     unfinished().
@@ -74,8 +74,8 @@ seen_in(_, #view{seen_in = unknown}) -> [];
 seen_in(Id, #view{seen_in = SeenIn}) -> [Name || Name := #{Id := _} <- SeenIn].
 
 -doc """
-The groups whose members list an instance that is gone and not to be there, and which they will not
-forget by themselves.
+The groups whose members still list an instance that is gone and no longer desired. The library does
+not forget it by itself.
 """.
 -spec left_in(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> [Name :: binary()].
 left_in(Id, #view{desired = #{groups := Groups}} = View) ->
@@ -87,7 +87,7 @@ listed(Name, #view{observed = Observed, memory = Memory}) ->
     [Id || Id <- maps:get(Name, maps:get(listed, Observed, #{}), []),
            not sderl_ops_released:is_released(Id, Memory)].
 
-%% Somebody who stays has to be asked to remove it.
+%% A member that stays is needed, to be asked to remove it.
 is_left_in(Id, Name, #view{desired = #{instances := Instances}} = View) ->
     not is_map_key(Id, Instances)
         andalso not sderl_ops_view:is_up(Id, View)

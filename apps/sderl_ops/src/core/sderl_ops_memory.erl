@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_memory).
 -moduledoc """
-What the reconciler has to remember because no host shows it. It is a plain term of binaries and
-numbers; the service stores what `sderl_ops_reconcile:steps/5` returns before it runs these steps,
-and another service that begins with it goes on where this one ended.
+What the reconciler has to remember because no host shows it. The service stores the memory that
+`sderl_ops_reconcile:steps/5` returns before it runs the steps, so another service that begins with
+it goes on where this one ended.
 """.
 
 -export([new/0, restored/1, host_of/2, adopted/1, quarantined/1]).
@@ -15,21 +15,22 @@ and another service that begins with it goes on where this one ended.
 
 -doc """
 - `assigned`: the host of each instance.
-- `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`); what an earlier
-  version stored has none.
+- `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`).
 - `released`: those of them that were handed back (`m:sderl_ops_released`).
-- `unreachable`: hosts that do not answer, since when.
+- `unreachable`: hosts that do not answer, and since when.
 - `attempts`: steps that failed.
 - `begun`: what running steps are for.
-- `restarts`: when exited instances were started again, the last first.
+- `restarts`: when exited instances were started again, the latest first.
 - `drained`: instances that have left their groups and are about to be stopped.
 - `aside`: instances that an operator has taken out of service.
-- `good`: the last revision with which each family ran as it was to.
+- `good`: the last revision with which all of a family ran in good health.
 - `upgrades`: families whose instances are being replaced.
 - `failed`: families that were rolled back from a revision.
-- `machines`: hosts that a program makes, and what it told of them; `numbers`: the last number that
-  was given to one of a domain.
-- `relays`: who gives releases to whom (`m:sderl_ops_relay`).
+- `machines`: hosts that a program makes, and what it told of them; `numbers`: the last number of a
+  host of each domain.
+- `relays`: which host gives a release to which (`m:sderl_ops_relay`).
+
+Keys that are optional were unknown to an earlier version, which may have stored the memory.
 """.
 -type memory() :: #{
     version := 1,
@@ -58,12 +59,13 @@ and another service that begins with it goes on where this one ended.
     why := term()
 }.
 -doc """
-`taken` are instances that may be stopped and replaced, and have not been seen in good health
-since; with the time until which they have to be, once they run, or what was left of that when the
-alarms were last known. `proven` have been, since when.
-`back` is on the way back to the former revision. `since` is when it began, `stood` the alarms that
-were raised then (`m:sderl_ops_gate`), and `target` what the family is to run: a later revision that
-does not change it goes on with all of these. `held` is what holds it up, as was told already.
+`taken` are instances that may be stopped and replaced and were not seen in good health since. Once
+such an instance runs, the value is the time by which it has to be in good health, or, while the
+alarms are unknown, how much time was left. `proven` are replaced instances in good health, and
+since when. `back` is true during a roll-back. `since` is when the upgrade began, `stood` are the
+alarms that were raised then (`m:sderl_ops_gate`), and `target` is what the family is to run: a
+later revision with the same target goes on with the same upgrade. `held` is what holds it up and
+was reported already. `stuck` is why it has failed without a roll-back.
 """.
 -type upgrade() :: #{
     revision := non_neg_integer(),
@@ -102,11 +104,11 @@ new() ->
         relays => sderl_ops_relay:new()
     }.
 
--doc "What a service of before has stored, with what it did not know of.".
+-doc "A stored memory, with the keys that the version which stored it did not know.".
 -spec restored(map()) -> memory().
 restored(Stored) -> maps:merge(new(), Stored).
 
--doc "The host on which an instance is, or is to be.".
+-doc "The host to which an instance is assigned.".
 -spec host_of(sderl_ops_desired:instance_id(), memory()) ->
     sderl_ops_desired:host_id() | undefined.
 host_of(Id, #{assigned := Assigned}) -> maps:get(Id, Assigned, undefined).
@@ -130,7 +132,7 @@ pause(Memory) -> Memory#{paused := true}.
 -spec resume(memory()) -> memory().
 resume(Memory) -> try_again(Memory#{paused := false}).
 
--doc "Tries again at once what has failed: whoever asks for something may have mended it.".
+-doc "Tries again at once what has failed: the operator may have mended the cause.".
 -spec try_again(memory()) -> memory().
 try_again(Memory) -> sderl_ops_relay:resume(Memory#{attempts := #{}, restarts := #{}}).
 

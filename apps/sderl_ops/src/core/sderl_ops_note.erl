@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_note).
--moduledoc "What the reconciler decided and a person has to know: for the history, and for alarms.".
+-moduledoc "Decisions of the reconciler, and reasons, as sentences for the history and `status`.".
 
 -export([words/1, reason/1]).
 -export_type([note/0]).

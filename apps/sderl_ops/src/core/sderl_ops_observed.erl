@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_observed).
 -moduledoc """
-What is seen of a cluster: hosts with what lies and runs there, the nodes that answer, and the
-groups that they are in.
+The observed state of a cluster: hosts with what is laid out and runs there, the nodes that answer,
+and the groups that they are in.
 
-A host that is not among `hosts` has not been looked at yet. A node that is not among `nodes` is
-down. Groups may be unknown, as at a time when no node can be asked. `listed` are instances that a
-group's members have for members, and that do not say so themselves: they are down, as a rule.
+A host that is not in `hosts` has not been looked at yet. A node that is not in `nodes` is down.
+`groups` is unknown until the nodes were asked. `listed` are instances that members of a group list
+as members, and that do not say so themselves: usually they are down.
 """.
 
 -export([new/0, host_state/2, instance_at/3, has_release/3, layout/1, is_up/2, is_healthy/2]).
@@ -22,13 +22,13 @@ group's members have for members, and that do not say so themselves: they are do
     providers => #{Provider :: binary() => provider_seen()},
     alarms => sderl_ops_gate:seen()
 }.
--doc "What a provider that is a program says that there is, by the names of hosts.".
+-doc "The answer of a provider that is a program: the hosts by their names, or why it failed.".
 -type provider_seen() ::
     #{state := up, hosts := #{Name :: binary() => sderl_ops_machines:told()}}
     | #{state := failing, why := binary()}.
 -doc """
-`gone` is a host that its provider no longer has; what it had is taken for lost at once.
-`archives` are those of releases that the host can give to others.
+A host that its provider no longer has is `gone`: its instances are lost at once. `archives` are
+those of releases that the host can give to other hosts.
 """.
 -type host_seen() :: #{
     state := host_state(),
@@ -39,8 +39,8 @@ group's members have for members, and that do not say so themselves: they are do
 }.
 -type host_state() :: up | unreachable | gone.
 -doc """
-`laid_out` has not been started since it was laid out or stopped by a step; `exited` was started,
-and ended by itself. What is `adopted` is not laid out (`m:sderl_ops_adopted`).
+An instance is `laid_out` if it was not started since a step laid it out or stopped it, and `exited`
+if it was started and ended by itself. An `adopted` one is not laid out (`m:sderl_ops_adopted`).
 """.
 -type instance_seen() :: #{
     state := laid_out | running | exited,
@@ -67,7 +67,7 @@ host_state(Host, #{hosts := Hosts}) ->
         #{} -> unseen
     end.
 
--doc "What of an instance lies on a host.".
+-doc "An instance as it is on a host.".
 -spec instance_at(sderl_ops_desired:host_id(), sderl_ops_desired:instance_id(), observed()) ->
     instance_seen() | undefined.
 instance_at(Host, Id, #{hosts := Hosts}) ->
@@ -87,7 +87,7 @@ has_release(Host, Sha, #{hosts := Hosts}) ->
 -spec provider(binary(), observed()) -> provider_seen() | unseen.
 provider(Name, Observed) -> maps:get(Name, maps:get(providers, Observed, #{}), unseen).
 
--doc "Without a host that is there no more, also in what its provider has listed.".
+-doc "Forgets a host that was deleted, also in its provider's list.".
 -spec forget_host(sderl_ops_desired:host_id(), observed()) -> observed().
 forget_host(Host, #{hosts := Hosts} = Observed) ->
     [Provider, Name] = binary:split(Host, ~"/"),
@@ -121,7 +121,7 @@ is_healthy(Id, #{nodes := Nodes}) ->
 
 %% ---------------------------------------------------------------- after a step
 
--doc "Another state of an instance on a host that has been seen; `undefined`: it is not there.".
+-doc "Sets the state of an instance on a host that has been seen; `undefined`: it is gone.".
 -spec put_instance(sderl_ops_desired:host_id(), sderl_ops_desired:instance_id(),
                    instance_seen() | undefined, observed()) -> observed().
 put_instance(Host, Id, Seen, Observed) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_plan).
 -moduledoc """
-What would be done if a desired state were adopted: the reconciler is asked again and again in a
-world where each step succeeds at once and every node is well. Pure.
+What would be done if a desired state were adopted. The reconciler is asked repeatedly, as if each
+step succeeded at once and every node were well. Pure.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -24,24 +24,24 @@ plan(Desired, Observed, Memory, Now) ->
         refused => refusals(Desired, Observed, Memory, Now)
     }.
 
-%% None is raised where all goes well.
+%% If all goes well no alarm is raised.
 without_alarms(#{upgrade := Upgrade} = Desired) ->
     Desired#{upgrade := maps:remove(alarms, Upgrade)}.
 
--doc "What the rules of upgrades refuse, which is found sooner than the steps.".
+-doc "Only what the rules of upgrades refuse, which takes less time than the steps.".
 -spec refusals(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
                sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
     [sderl_ops_refusal:refusal()].
 refusals(Desired, Observed, Memory, Now) ->
-    %% As upgrades see it: what was handed back is no member that could stay in a group.
+    %% As upgrades see it: an instance that was handed back does not keep a group alive.
     Present = sderl_ops_machines:fill(sderl_ops_released:without(Desired, Memory), Memory),
     Sighted = sderl_ops_adopted:sight(Present, Observed, Memory),
     sderl_ops_upgrade:refusals(
         sderl_ops_view:new(Present, Sighted, Memory, #{}, #{}, [], Now)).
 
 -doc """
-What would be lost if an instance that the newest revision has were drained now. One that is drained
-already loses nothing more.
+What would be lost if an instance of the newest revision were drained now. If it is drained already,
+nothing more is lost.
 """.
 -spec refusals_of_drain(sderl_ops_desired:instance_id(), sderl_ops_desired:desired(),
                         sderl_ops_observed:observed(), sderl_ops_memory:memory()) ->
@@ -57,8 +57,8 @@ refusals_of_drain(Id, Desired, Observed, Memory) ->
             [{Id, Loss} || Loss <- sderl_ops_refusal:of_drain(Id, View)]
     end.
 
-%% Hosts that nobody has looked at are taken for empty. Of nodes that the file says to run already,
-%% those that nobody has looked at are taken to be as it says.
+%% Hosts that were not looked at yet are assumed to be empty. Nodes that run already according to
+%% the file, and were not looked at yet, are assumed to run.
 sighted(#{hosts := Known, instances := Instances} = Desired, #{hosts := Seen} = Observed) ->
     #{nodes := Nodes, groups := Groups} = Observed,
     Providers = #{Provider => sderl_ops_observed:provider(Provider, Observed)
@@ -80,8 +80,8 @@ in_groups(Running, #{groups := Groups}) ->
 follow(Desired, Observed, Memory, Now, Steps) ->
     follow(Desired, Observed, Memory, Now, Steps, once_more).
 
-%% Where nothing can be done some time may have to pass, such as that for which canaries are looked
-%% at; where still nothing can, that is all.
+%% If no step can run, time may have to pass first, such as that for which canaries are watched. If
+%% still no step can run after that, these are all steps.
 follow(Desired, Observed, Memory, Now, Steps, Before) ->
     #{start := Start, memory := After} =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, [], Now),
@@ -103,7 +103,7 @@ follow(Desired, Observed, Memory, Now, Steps, Before) ->
                    once_more)
     end.
 
-%% No host that is silent is lost by the time that passes here.
+%% An unreachable host does not become lost by the time that passes here.
 still_there(Memory) -> Memory#{unreachable := #{}}.
 
 result({create, _}) -> {ok, #{state => running}};
@@ -137,7 +137,7 @@ done(groups, Desired, Memory, Observed) ->
                           || #{name := Name, members := Ids} <- Groups},
               listed => #{}}.
 
-%% Nothing lies there of one that ran before.
+%% An adopted instance has no files there.
 set(Id, State, Memory, Observed) ->
     Host = sderl_ops_memory:host_of(Id, Memory),
     case sderl_ops_observed:instance_at(Host, Id, Observed) of

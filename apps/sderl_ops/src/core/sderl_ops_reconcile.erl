@@ -1,29 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_reconcile).
 -moduledoc """
-Decides what is to be done next so that a cluster becomes and stays as it is to be. Pure, and from
-what is seen alone: `steps/5` may be asked at any time, as often as one likes, and a service that
-was killed goes on with the memory that it stored last.
+Decides what is to be done next so that a cluster becomes and stays as desired. Pure, and decided
+from the observed state alone: `steps/5` may be called at any time and as often as one likes, and a
+service that was killed goes on with the memory that it stored last.
 
-The service keeps to this:
+The caller has to keep these rules:
 
 - It stores the memory that `steps/5` returns before it runs these steps, and the memory that
   `ended/4` returns soon.
-- A step is among `Running` until its host and the nodes there (for `groups`: all that answer) have
-  been looked at by a look that began after the step had ended, or the step has told itself what is
-  there then.
-- In which groups a node is has been seen by the look that saw it up, or by a later one.
-- It looks at all hosts of the desired state and of `assigned`; a host that its provider no longer
+- A step stays in `Running` until a look that began after the step had ended has seen its host and
+  the nodes there (for `groups`: all nodes that answer), or until the step itself has reported what
+  is there.
+- The groups of a node were seen by the look that saw the node up, or by a later one.
+- All hosts of the desired state and of `assigned` are looked at; a host that its provider no longer
   has is `gone`.
-- Groups in which no instance of the cluster made by the service is to be, are not among the groups
-  that it has seen.
-- It asks the programs that make hosts for what there is, and again once in a while.
-- It knows nothing any more of a host that was taken away.
+- The observed groups are only those that the service has made.
+- Programs that make hosts are asked for their list, repeatedly.
+- A host that was deleted is removed from the observed state.
 - `start` ends when the node answers, or fails after the release's limit.
-- It asks again when something ends or is seen, and once in a while, because time alone lets
-  things happen: pauses end, hosts are lost.
-
-What is laid out for an instance is what `wanted/3` gives.
+- `steps/5` is called when something ends or is seen, and regularly, because some things depend on
+  time alone: pauses end, hosts become lost.
+- `lay_out` lays out what `wanted/3` gives.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -32,8 +30,8 @@ What is laid out for an instance is what `wanted/3` gives.
 -export_type([result/0]).
 
 -doc """
-`start` are the steps to be started now. `waiting` are those that could be next or run, and what
-they wait for. `done`: everything is as it is to be, as far as anything can be done about it.
+`start` are the steps to be started now. `waiting` is what waits, or runs, and why. `done`:
+everything is as desired, as far as the service can do anything about it.
 """.
 -type result() :: #{
     start := [sderl_ops_step:step()],
@@ -78,8 +76,8 @@ steps(Desired, Observed, Memory, Running, Now) ->
     }.
 
 -doc """
-What is remembered of a step that has ended. `create` gives what is told of the host.
-`{relay, Side, Why}` is a fetch that a host gave, and whose fault it is.
+The memory after a step has ended. The result of `create` is what the program told of the host.
+`{relay, Side, Why}` is the failure of a fetch from another host, with whose fault it is.
 """.
 -spec ended(sderl_ops_step:step(),
             ok | {ok, sderl_ops_machines:told()} | {error, Why :: term()},
@@ -110,7 +108,7 @@ ended(Step, {error, Why}, Memory0, Now) ->
 said({relay, _, Said}) -> Said;
 said(Why) -> Why.
 
--doc "An instance as it is to be laid out now, after what was rolled back; and its host.".
+-doc "An instance as it is to be laid out now, after roll-backs; and its host.".
 -spec wanted(sderl_ops_desired:instance_id(), sderl_ops_desired:desired(),
              sderl_ops_memory:memory()) ->
     {sderl_ops_desired:instance(), sderl_ops_desired:host_id() | undefined} | undefined.
@@ -120,7 +118,7 @@ wanted(Id, Desired, Memory) ->
         #{} -> undefined
     end.
 
--doc "The groups as the step `groups` is to make them now: without those who leave.".
+-doc "The groups as the step `groups` is to make them now: without instances that leave.".
 -spec groups(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
              sderl_ops_memory:memory()) -> [sderl_ops_desired:group()].
 groups(Desired, Observed, Memory) ->
@@ -142,7 +140,7 @@ supply(Desired, Observed, Memory, Running, Now) ->
     Lost = sderl_ops_assign:lost(Effective, Observed, Memory, Now),
     sderl_ops_machines:advance(Effective, Observed, Lost, Running, Memory).
 
-%% Again after a roll-back, with what is to be then.
+%% A roll-back changes the desired state, so everything is looked at again.
 look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
     Effective = sderl_ops_former:effective(Desired, Memory0),
     Observed = sderl_ops_adopted:sight(Effective, Seen, Memory0),
@@ -156,7 +154,7 @@ look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
             {View, Assigned ++ Notes ++ More}
     end.
 
-%% Drains of a service of before may still go on.
+%% Drains that a previous service began may still be running.
 tidy(Running, Now, #{begun := Begun} = Memory) ->
     Drains = [Step || {drain, _} = Step := _ <- Begun],
     sderl_ops_relay:tidy(Running, Now, Memory#{begun := maps:with(Drains ++ Running, Begun)}).
@@ -181,7 +179,7 @@ forget_attempts(#view{desired = #{instances := Instances, releases := Releases},
            end,
     View#view{memory = sderl_ops_attempts:forget(Keep, Memory)}.
 
-%% One of that name that comes later is another.
+%% An instance that is desired later under that name is a new one.
 forget_aside(#view{memory = #{aside := Aside}} = View) when Aside =:= #{} ->
     View;
 forget_aside(#view{desired = #{instances := Instances}, places = Places, memory = Memory} = View) ->
@@ -191,7 +189,7 @@ forget_aside(#view{desired = #{instances := Instances}, places = Places, memory 
     end,
     View#view{memory = Memory#{aside := maps:filter(Known, Aside)}}.
 
-%% An instance that does not leave any more, or is gone, is to be in its groups again once it runs.
+%% An instance that no longer leaves, or is gone, has to be in its groups again once it runs.
 forget_drained(#view{memory = Memory, running = Running} = View) ->
     #{drained := Drained, begun := Begun} = Memory,
     case map_size(Drained) + map_size(Begun) of
@@ -256,7 +254,7 @@ add_groups(Unfinished, #judged{ready = Ready, waiting = Waiting},
             end
     end.
 
-%% An instance that is not desired any more waits for the groups, and not the other way round.
+%% An instance that is no longer desired waits for its groups, not they for it.
 active(Ready, Busy, View) ->
     maps:fold(fun(Step, _, Acc) ->
         case sderl_ops_step:instance(Step) of

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_refusal).
 -moduledoc """
-What would be lost if an instance left: a group its last member, or two groups the last node that is
-in both, which is an edge its last gateway. Pure.
+What would be lost if an instance left: the last member of a group, or the last node that two groups
+have in common (the last gateway of an edge). Pure.
 
-An upgrade waits until whoever is out of service is back, so only those count as missing that an
-operator has drained. A drain by an operator waits for nobody: there, all count as missing that are
-not in the group at present.
+An upgrade waits until members that are out of service are back, so only drained ones count as
+missing. A drain waits for nobody: every member that is not in the group at present counts as
+missing.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -18,11 +18,11 @@ not in the group at present.
 -type loss() ::
     {only_member, Group :: binary()}
     | {only_gateway, Group :: binary(), Group :: binary()}
-    %% There are others, and all of them are drained.
+    %% All others are drained.
     | {last_member, Group :: binary(), Drained :: [sderl_ops_desired:instance_id()]}
     | {last_gateway, Group :: binary(), Group :: binary(),
        Drained :: [sderl_ops_desired:instance_id()]}
-    %% There are others, and not all of them are drained, but none is in service.
+    %% None of the others is in service, and not all of them are drained.
     | {last_in_service, Group :: binary(), Others :: [sderl_ops_desired:instance_id()]}
     | {last_gateway_in_service, Group :: binary(), Group :: binary(),
        Others :: [sderl_ops_desired:instance_id()]}.
@@ -33,7 +33,7 @@ not in the group at present.
 of_upgrade(Id, Names, View) ->
     losses(Id, Names, fun(Other, _) -> not sderl_ops_view:is_aside(Other, View) end, View).
 
--doc "What would be lost by a drain. From a group in which it is not, nothing goes with it.".
+-doc "What the groups in which it is now would lose by a drain.".
 -spec of_drain(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> [loss()].
 of_drain(Id, #view{groups_of = GroupsOf} = View) ->
     Names = [Name || Name <- maps:get(Id, GroupsOf, []), sderl_ops_view:is_in(Id, Name, View)],

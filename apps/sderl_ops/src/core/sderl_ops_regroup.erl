@@ -4,8 +4,8 @@
 What has to be done so that groups are as the file says, decided from what the nodes say of their
 groups. Pure.
 
-Nobody's work is undone here: a member that is no node of this cluster stays, and so does a group
-that the service has not made.
+A member that is not a node of this cluster stays in its group, and a group that the service has not
+made stays.
 """.
 
 -export([changes/4]).
@@ -49,7 +49,8 @@ change(#{name := Name, members := Members} = Group, Ours, Seen) ->
         {_, [Via | _]} ->
             Known = lists:usort(lists:append([known(Holder, Name, Seen) || Holder <- Holders])),
             Stay = [Holder || Holder <- Holders, lists:member(Holder, Members)],
-            %% One that others know and that does not hold the group was not told, or has lost it.
+            %% Others may list a node that does not have the group: it missed the change, or lost
+            %% it.
             Absent = Up -- [Holder || Holder <- Holders, lists:member(Holder, Known)],
             case {Absent, [M || M <- Known, lists:member(M, Ours)] -- Members, Stay} of
                 {[_ | _] = Missing, _, _} -> [{add, Via, Name, Missing}];

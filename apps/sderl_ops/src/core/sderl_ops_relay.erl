@@ -23,16 +23,17 @@ What has to be remembered is in the memory, under `relays`.
 
 -type source() :: service | sderl_ops_desired:host_id().
 
--doc "Whose fault it is: the giver's, that of the way between the two, or the receiver's.".
+-doc "Whose fault it is: the giver's, that of the link between the two, or the receiver's.".
 -type side() :: giver | link | receiver.
 
 -doc """
-- `from`: who gives, for fetches that run.
-- `sent`: archives that the service has sent, or sends, of each release.
-- `tried`: givers that could not give to a host.
-- `bad`: hosts that could not give a release, until when they are not asked again.
-- `failures`: how often in a row hosts of a provider did not reach each other.
-- `stars`: providers whose hosts do not reach each other, and what was said.
+- `from`: the giver of each fetch that runs.
+- `sent`: how many archives of each release the service has sent or is sending.
+- `tried`: the givers that failed for each fetch.
+- `bad`: hosts that failed to give a release, and until when they are not asked for it again.
+- `failures`: how many times in a row hosts of a provider did not reach each other.
+- `stars`: providers whose hosts do not reach each other, so that the service sends to each of them
+  (a star), with the last error.
 - `until`: when the hosts of such a provider are tried again.
 """.
 -type relays() :: #{
@@ -48,7 +49,7 @@ What has to be remembered is in the memory, under `relays`.
 
 %% How many a host gives to at a time.
 -define(GIVES, 2).
-%% Relays at a time: each is a connection of the service, on which little is said.
+%% Relays at a time: each takes a connection of the service, with little traffic.
 -define(RELAYS, 128).
 %% Archives of a release that the service sends while hosts can give it.
 -define(SENT, 8).
@@ -57,8 +58,8 @@ What has to be remembered is in the memory, under `relays`.
 %% Failures in a row after which the hosts of a provider count as ones that do not reach each other.
 -define(FAILURES, 4).
 -define(BAD_MS, 300_000).
-%% Some may have failed at once, as they were down. After so long one of them is tried again, and
-%% another failure is enough.
+%% The hosts may have failed because they were down together. After this time one of them is tried
+%% again, and one more failure is enough.
 -define(STAR_MS, 600_000).
 
 -spec new() -> relays().
@@ -66,10 +67,10 @@ new() ->
     #{from => #{}, sent => #{}, tried => #{}, bad => #{}, failures => #{}, stars => #{},
       until => #{}}.
 
-%% A memory that was stored by a version without relays has none.
+%% The memory of an earlier version has none.
 relays(Memory) -> maps:get(relays, Memory, new()).
 
--doc "Who gives, for a fetch that runs.".
+-doc "The giver of a fetch that runs.".
 -spec source(sderl_ops_step:step(), sderl_ops_memory:memory()) -> source().
 source(Step, Memory) ->
     #{from := From} = relays(Memory),
@@ -86,7 +87,7 @@ is_relayed({fetch, _, _} = Step, Memory) ->
 is_relayed(_, _) ->
     false.
 
--doc "Providers whose hosts do not reach each other, and what was said; sorted.".
+-doc "Providers whose hosts do not reach each other, with the last error; sorted.".
 -spec stars(sderl_ops_memory:memory()) -> [{Provider :: binary(), Why :: term()}].
 stars(Memory) ->
     #{stars := Stars} = relays(Memory),
@@ -112,14 +113,15 @@ stars(Memory) ->
 -type key() :: {Provider :: binary(), sderl_ops_desired:sha(), Place :: term()}.
 
 -doc """
-Who gives, for each of these fetches that can be begun now; the service sends so many at a time.
+The giver of each of these fetches that can be begun now. The service sends `Service` archives at a
+time.
 """.
 -spec sources([sderl_ops_step:step()], Service :: pos_integer(), sderl_ops_view:view()) ->
     #{sderl_ops_step:step() => source()}.
 sources([], _, _) -> #{};
 sources(Steps, Service, View) ->
     Pool = pool(Steps, Service, View),
-    %% All are served by near givers before any takes a far one, which may be near to another.
+    %% Near givers are chosen for all fetches before a far one is: it may be near to another host.
     Levels = [fun(Step, Acc) -> given(Level, Step, Acc) end || Level <- [1, 2, 3, 4]]
         ++ [fun sent/2],
     {Found, _} = lists:foldl(fun(Choose, Acc) -> choose_each(Choose, lists:sort(Steps), Acc) end,
@@ -182,8 +184,8 @@ can_relay(Host, #view{desired = #{hosts := Hosts}, memory = Memory}) ->
         #{} -> false
     end.
 
-%% A giver that is so near. Those that give to as many as they may are left out from then on, so the
-%% first of a list nearly always is free.
+%% A giver at this distance. Givers without a free slot are dropped from the list, so its first one
+%% is nearly always free.
 given(_, _, #pool{relays_left = Left} = Pool) when Left =< 0 ->
     {none, Pool};
 given(Level, {fetch, Host, Sha} = Step, #pool{view = View, free = Free, left = Left} = Pool) ->
@@ -203,7 +205,7 @@ given(Level, {fetch, Host, Sha} = Step, #pool{view = View, free = Free, left = L
             {none, Pool}
     end.
 
-%% Givers that could not give to that host; `enough` where it is not to be tried again.
+%% Givers that failed for that host; `enough` if no other is to be tried.
 tried({fetch, Host, _} = Step, #pool{view = View, relays = #{tried := Tried}}) ->
     Not = maps:get(Step, Tried, []),
     case can_relay(Host, View) andalso length(Not) < ?TRIES of
@@ -211,7 +213,8 @@ tried({fetch, Host, _} = Step, #pool{view = View, relays = #{tried := Tried}}) -
         false -> enough
     end.
 
-%% A waiting host is served by a giver that will be free, or by one that will have the archive.
+%% A host waits if a giver will be free, or will have the archive, soon: then the service does not
+%% send more than ?SENT archives.
 sent({fetch, Host, Sha} = Step, #pool{all = All, coming = Coming} = Pool) ->
     #pool{relays = #{sent := Sent}, service_left = Left} = Pool,
     Givers = maps:get({of_host(Host), Sha, anywhere}, All, []),
@@ -254,7 +257,7 @@ begin_one({Step, _, Giver}, #{from := From} = Relays) ->
     Relays#{from := From#{Step => Giver}}.
 
 -doc """
-Forgets what a service of before had begun, and that hosts did not reach each other long ago.
+Forgets fetches that a previous service had begun, and failures that are long ago.
 """.
 -spec tidy([sderl_ops_step:step()], Now :: sderl_ops_memory:time(), sderl_ops_memory:memory()) ->
     sderl_ops_memory:memory().
@@ -291,8 +294,8 @@ succeeded(_, Memory) ->
     Memory.
 
 -doc """
-A fetch has failed. `again`: its giver could not give, which is no failure of the fetch, as another
-one is asked at once; with a note where hosts are found not to reach each other.
+A fetch has failed. `again`: the giver's failure does not count as one of the fetch, because another
+giver is asked at once. A note says if hosts were found not to reach each other.
 """.
 -spec failed(sderl_ops_step:step(), Why :: term(), sderl_ops_memory:memory(),
              sderl_ops_memory:time()) ->
@@ -339,7 +342,7 @@ add_tried(Step, Giver, #{tried := Tried} = Relays) ->
 
 of_host(Host) -> hd(binary:split(Host, ~"/")).
 
--doc "Forgets what is known of releases that nobody is to have any more.".
+-doc "Forgets what is known of releases that are no longer desired.".
 -spec forget(#{sderl_ops_desired:sha() => term()}, sderl_ops_memory:memory()) ->
     sderl_ops_memory:memory().
 forget(Releases, Memory) ->
@@ -359,6 +362,6 @@ resume(Memory) ->
         Relays#{tried := #{}, bad := #{}, failures := #{}, stars := #{}, until => #{}}
     end).
 
-%% Without relays there is nothing to change.
+%% The memory of an earlier version has no relays.
 change(#{relays := Relays} = Memory, Change) -> Memory#{relays := Change(Relays)};
 change(Memory, _) -> Memory.

@@ -9,7 +9,7 @@ looks at one, and its groups count as if they were without it. It may be taken o
 -export([release/3, take_back/2, is_released/2, all/1, forget/2, without/2]).
 -export_type([released/0]).
 
--doc "What is needed to take it over again as it was.".
+-doc "What is needed to adopt it again as it was.".
 -type released() :: sderl_ops_adopted:adopted().
 
 -doc "Hands one back. An error is a sentence.".
@@ -56,7 +56,7 @@ is_released(Id, Memory) -> is_map_key(Id, all(Memory)).
 -spec all(sderl_ops_memory:memory()) -> #{sderl_ops_desired:instance_id() => released()}.
 all(Memory) -> maps:get(released, Memory, #{}).
 
--doc "One of that name that comes later is another.".
+-doc "Forgets instances that are no longer desired: a later one of that name is a new one.".
 -spec forget(sderl_ops_desired:desired(), sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
 forget(#{instances := Instances} = Desired, Memory) ->
     Former = maps:values(maps:get(former, Desired, #{})),
@@ -68,8 +68,8 @@ forget(#{instances := Instances} = Desired, Memory) ->
     end.
 
 -doc """
-What is to be, without them. A group that had some is marked: when no instance is in it, it still
-runs elsewhere, and is not to be made a second time.
+The desired state without them. A group that had some is marked (`elsewhere`): if no instance is
+left in it, it still runs on the released nodes, and must not be made a second time.
 """.
 -spec without(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
     sderl_ops_desired:desired().

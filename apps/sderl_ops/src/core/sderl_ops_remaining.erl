@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_remaining).
 -moduledoc """
-How many steps are left until all is as it is to be, by a look at each instance: for a bar that
-does not move away from the one who watches it. Failures and roll-backs make more of them. Pure.
+Estimates how many steps are left, by a look at each instance, for a progress bar whose total does
+not grow while it is watched. Failures and roll-backs add steps. Pure.
 """.
 
 -export([count/3]).
@@ -20,7 +20,7 @@ count(Desired, #{hosts := Hosts} = Observed, Memory) ->
     Others = [fetches(Effective, Observed, Memory), groups(Effective, Observed, Memory)],
     lists:foldl(fun erlang:'+'/2, 0, AtHome ++ LeftOver ++ Others).
 
-%% Of an instance on the host where it is to be.
+%% The steps for an instance on its assigned host.
 at_home(Id, #{release := Release, settings := Settings}, Grouped, Observed, Memory) ->
     Seen = sderl_ops_observed:instance_at(sderl_ops_memory:host_of(Id, Memory), Id, Observed),
     case {sderl_ops_memory:is_aside(Id, Memory), Seen} of
@@ -43,7 +43,7 @@ steps_to_stop(Id, Observed) ->
         false -> 1
     end.
 
-%% Of one that is not to be, or not there.
+%% The steps for an instance that is not desired, or not on this host.
 left_over(Id, Host, #{state := State}, Instances, Memory) ->
     case {Instances, sderl_ops_memory:host_of(Id, Memory)} of
         {#{Id := _}, Host} -> 0;
@@ -60,7 +60,7 @@ fetches(#{instances := Instances}, Observed, Memory) ->
                            Host =/= undefined,
                            not sderl_ops_observed:has_release(Host, Release, Observed)])).
 
-%% One step makes several.
+%% One step `groups` changes all groups.
 groups(#{groups := Groups}, #{groups := Seen}, Memory) ->
     Is = case Seen of
              unknown -> #{};

@@ -1,25 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_step).
 -moduledoc """
-The steps of which everything consists that is done to a cluster. Each may be repeated at any time:
-it ends as if it had been done once.
+The steps by which the service changes a cluster. Each step is idempotent: it may be repeated at any
+time.
 
 | step | what is done |
 |---|---|
 | `fetch` | a release is brought to a host and unpacked |
-| `lay_out` | the files of an instance are written on its host, and replace those of before |
+| `lay_out` | the files of an instance are written on its host, in place of earlier ones |
 | `start` | an instance is started, and answers as an Erlang node |
 | `drain` | a node leaves its groups, so that coordinators are elsewhere and it gets no new names |
 | `stop` | an instance is stopped; its files stay |
-| `remove` | an instance's files are taken away on that host; where it runs there, it is stopped first |
-| `drop_release` | a release that nothing there uses is taken away |
-| `create` | a host is made by the program that its provider is |
-| `delete` | a host that was made is taken away again |
+| `remove` | an instance's files are removed from a host; if it runs there, it is stopped first |
+| `drop_release` | a release that no instance there uses is removed from a host |
+| `create` | the program that is the provider makes a host |
+| `delete` | that program deletes a host |
 | `groups` | the groups are made as the file says |
 
 `lay_out`, `start`, `drain` and `stop` are for the host to which the instance is assigned
-(`sderl_ops_memory:host_of/2`); `remove` names the host, since what has come back there may be
-assigned to another by now.
+(`sderl_ops_memory:host_of/2`). `remove` names the host, because an instance on a host that was lost
+and is back may be assigned to another one by now.
 """.
 
 -export([instance/1, words/1, rank/1]).
@@ -62,8 +62,8 @@ short(<<Short:12/binary, _/binary>>) -> Short;
 short(Sha) -> Sha.
 
 -doc """
-The order in which steps are preferred where not all may run. What shortens an outage comes first,
-and what is brought early keeps the others busy.
+The order in which steps are preferred if not all may run. Steps that shorten an outage come first,
+then those that others wait for.
 """.
 -spec rank(step()) -> 1..7.
 rank({remove, _, _}) -> 6;

@@ -1,26 +1,28 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_upgrade).
 -moduledoc """
-Which instances may be replaced now, and when a family goes back.
+Which instances may be replaced now, and when a family is rolled back.
 
-An instance that lies on its host otherwise than it is to be, is replaced when its turn comes: it is
-*taken*, which is remembered, and *proven* when it serves in good health again. Rules for a turn:
+An instance that is *outdated* (its release, its settings or its host is not the desired one) is
+replaced when its turn comes. It is then *taken*, which is remembered, and *proven* when it serves
+in good health again. Rules for a turn:
 
-- At most `batch` taken instances at a time, all families together. One whose host does not answer,
-  or for which a step is quarantined, does not count: it would hold up the others.
-- The first `canaries` of a family alone, then a pause of `wait_s` with all of them in good health.
-- No other member of the groups in which it is, is out of service, for whatever reason. Who is down
-  anyway may be replaced at any time.
-- It is not the only member of a group, and not the only common member of two: refused
-  (`m:sderl_ops_refusal`) unless the file has `force`.
-- An instance that an operator has drained is no part of this: it has no turn, stays down as it is,
-  and once it is down its groups are taken to be those of the others. Its turn comes when it is
-  taken back.
-- No alarm is raised of which the new release may be the reason (`m:sderl_ops_gate`).
+- At most `batch` instances are taken at a time, all families together. An instance whose host does
+  not answer, or that has a quarantined step, does not count: it would hold up the others.
+- The first `canaries` of a family are replaced alone, followed by a pause of `wait_s` in which all
+  of them have to be in good health.
+- No other member of the instance's groups is out of service, for whatever reason. An instance that
+  is down anyway may be replaced at any time.
+- The instance is not the only member of a group, nor the only common member of two. Otherwise its
+  replacement is refused (`m:sderl_ops_refusal`), unless the operator has given `--force`.
+- An instance that an operator has drained has no turn and stays down. Once it is down, the rules
+  take its groups to be without it. Its turn comes when it is undrained.
+- No alarm is raised that the new release may have caused (`m:sderl_ops_gate`).
 
-A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
-or whose layout or start is quarantined, takes its family back to the last good revision, where the
-file has `roll_back`. That is decided once for a revision: from the way back there is none.
+A family is rolled back to its last good revision, if the file has `roll_back`, when one of its
+taken instances is not in good health `start_timeout_s` after it was seen running with the desired
+release and settings, or when its layout or start is quarantined. This is decided once for each
+revision: a roll-back is not rolled back.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -29,7 +31,7 @@ file has `roll_back`. That is decided once for a revision: from the way back the
 
 %% ---------------------------------------------------------------- one look
 
--doc "Remembers what is seen of upgrades, and takes those whose turn has come.".
+-doc "Updates the upgrades by what is seen, and takes the instances whose turn has come.".
 -spec advance(sderl_ops_view:view()) -> {sderl_ops_view:view(), [sderl_ops_note:note()]}.
 advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrades}} = View) ->
     Outdated = maps:groups_from_list(
@@ -72,7 +74,7 @@ look(Family, Outdated, #view{memory = Memory} = View) ->
 put_upgrade(Family, Upgrade, #view{memory = #{upgrades := Upgrades} = Memory} = View) ->
     View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade}}}.
 
-%% Replaced instances that are up stay watched, or hold the upgrade, as alarms say.
+%% Replaced instances hold up the upgrade while an alarm is raised, or alarms are unknown.
 hold(#{taken := Taken} = Upgrade, View) ->
     case sderl_ops_gate:state(Upgrade, View) of
         {unknown, Why} -> hold_all(maps:keys(Taken), {alarms_unknown, Why}, View);
@@ -85,7 +87,7 @@ hold(#{taken := Taken} = Upgrade, View) ->
             end, View, maps:keys(Taken))
     end.
 
-%% Told when it begins: nothing else may be to be heard for long.
+%% Reported when it begins, because nothing else may happen for a long time.
 note_held(Family, #{revision := Revision} = Upgrade, View) ->
     case {sderl_ops_gate:holds(Upgrade, View), Upgrade} of
         {none, _} -> {maps:remove(held, Upgrade), []};
@@ -96,8 +98,8 @@ note_held(Family, #{revision := Revision} = Upgrade, View) ->
 hold_all(Ids, Why, #view{held = Held} = View) ->
     View#view{held = maps:merge(Held, maps:from_keys(Ids, Why))}.
 
-%% Instances that are out of service go on with the revision desired by now. Where that has the
-%% family as it was, the upgrade is the same one.
+%% The upgrade of a family in the current revision. Instances that are out of service are taken over
+%% from the previous one. If the revision does not change the family, the same upgrade goes on.
 current(Family, Upgrade, #view{desired = #{revision := Revision}, now = Now,
                                memory = #{failed := Failed}} = View) ->
     Back = has_failed(Family, Revision, Failed),
@@ -116,7 +118,7 @@ current(Family, Upgrade, #view{desired = #{revision := Revision}, now = Now,
             {maps:merge(New, Kept), [{upgrade_began, Family, Revision}]}
     end.
 
-%% It is the same for all of a family.
+%% All instances of a family have the same.
 target(Family, #view{desired = #{instances := Instances}} = View) ->
     case [Id || Id := #{family := Of} <- Instances, Of =:= Family] of
         [Id | _] -> sderl_ops_view:target(Id, View);
@@ -135,8 +137,8 @@ watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) 
                  not (State =:= outdated andalso not is_map_key(Id, Taken0))},
     Upgrade#{taken := Taken, proven := Proven}.
 
-%% Where nothing can be said about its health, the time for it does not run; where that is for lack
-%% of alarms, it goes on from there.
+%% The time for good health runs only while the health can be judged. If the alarms become unknown,
+%% the time that is left is kept.
 until(begun, true, waiting, View, Id) -> deadline(Id, View);
 until(begun, true, {left, Ms}, #view{now = Now}, _) -> Now + Ms;
 until(unknown, true, {left, _} = Left, _, _) -> Left;
@@ -170,7 +172,7 @@ state(Id, Upgrade, #view{desired = #{instances := Instances}, observed = Observe
             end
     end.
 
-%% With an alarm it is as one that is not well.
+%% An instance with an alarm counts as not well.
 gated(Id, Upgrade, View) ->
     case {sderl_ops_gate:state(Upgrade, View), sderl_ops_gate:alarms(Id, Upgrade, View)} of
         {known, []} -> serves;
@@ -180,7 +182,7 @@ gated(Id, Upgrade, View) ->
 
 %% ---------------------------------------------------------------- failures
 
-%% On the way back a failure is for a person.
+%% A failure during a roll-back is left to a person.
 failure(_, #{back := true}, _) -> none;
 failure(Family, #{taken := Taken} = Upgrade, #view{now = Now} = View) ->
     case [Id || Id := Until <- Taken, is_integer(Until), Until < Now] of
@@ -197,7 +199,7 @@ failure(Family, #{taken := Taken} = Upgrade, #view{now = Now} = View) ->
             end
     end.
 
-%% Also one that is new in the family: it has the release that the others are to have.
+%% Also of an instance that is new in the family: it has the release that the others are to get.
 replaces({Kind, Id} = Step, Family, #view{desired = #{instances := Instances}} = View)
   when Kind =:= lay_out; Kind =:= start ->
     case Instances of
@@ -250,8 +252,8 @@ give_back(#view{memory = #{upgrades := Upgrades} = Memory} = View) ->
               || Family := #{taken := Taken} = Upgrade <- Upgrades},
     View#view{memory = Memory#{upgrades := Still}}.
 
-%% A drain that a service of before had begun may still go on, and one that failed may have done a
-%% part.
+%% A drain that a previous service began may still run, and one that failed may have done part of
+%% its work.
 is_untouched(Id, #view{memory = Memory, busy = Busy} = View) ->
     #{drained := Drained, begun := Begun, attempts := Attempts} = Memory,
     sderl_ops_view:is_outdated(Id, View)
@@ -265,7 +267,8 @@ is_untouched(Id, #view{memory = Memory, busy = Busy} = View) ->
                     #{} -> true
                 end.
 
-%% A node that serves, and is in doubt only because the dashboard does not answer, holds up nothing.
+%% A node that serves, and whose health is unknown only because the dashboard does not answer, does
+%% not count.
 count_active(#{taken := Taken} = Upgrade, View) ->
     Known = sderl_ops_gate:state(Upgrade, View) =:= known,
     length([Id || Id := _ <- Taken, is_active(Id, View),
@@ -284,8 +287,8 @@ is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
             end
         end, [lay_out, start, drain, stop]).
 
-%% The members of each group that are out of service. A drained one counts until it is down: two
-%% would leave the group at a time.
+%% The members of each group that are out of service. A drained one counts until it is down, because
+%% otherwise two would leave the group at the same time.
 out_of_service(#view{desired = #{groups := Groups}} = View) ->
     #{Name => [Id || Id <- Members, not is_down_on_purpose(Id, View),
                      not (sderl_ops_view:stays(Id, View)
@@ -331,7 +334,7 @@ take_one(Id, Serves, View, {Room, Turns, Out, Taken, Held}) ->
 one_less(many) -> many;
 one_less(Turns) -> Turns - 1.
 
-%% How many of a family may be taken, the batch apart; or why none.
+%% How many of a family may be taken, not counting the batch; or why none.
 turns(#{stuck := Why}, _) -> {stuck, Why};
 turns(#{back := true}, _) -> many;
 turns(Upgrade, View) ->
@@ -364,7 +367,7 @@ hindrance(Id, Serves, Out, #view{desired = #{groups := Groups}, busy = Busy} = V
         up ->
             case has_release(Id, View) of
                 false -> fetch;
-                %% It may be in its groups any moment.
+                %% The running step `groups` may be adding it to its groups.
                 true when not Serves, is_map_key(groups, Running) -> groups;
                 true ->
                     case sderl_ops_view:is_up(Id, View) of
@@ -396,7 +399,7 @@ groups_of(Id, #view{groups_of = GroupsOf}) -> maps:get(Id, GroupsOf, []).
 
 %% ---------------------------------------------------------------- refusals
 
--doc "Instances that are to be replaced and cannot be without a group or an edge losing its last.".
+-doc "The instances to be replaced whose replacement is refused, and why.".
 -spec refusals(sderl_ops_view:view()) -> [sderl_ops_refusal:refusal()].
 refusals(#view{desired = #{instances := Instances}} = View) ->
     [{Id, Why} || Id <- lists:sort(maps:keys(Instances)),
@@ -408,8 +411,8 @@ refused(Id, Names, View) -> sderl_ops_refusal:of_upgrade(Id, Names, View).
 
 %% ---------------------------------------------------------------- good revisions
 
-%% A family is good when nothing of it is to be replaced, and all of it that can be seen and is not
-%% given up runs in good health.
+%% A family is good when no instance is to be replaced, and all instances that can be seen and are
+%% not given up run in good health.
 note_good(Outdated, #view{desired = Desired, memory = Memory} = View) ->
     #{revision := Revision, instances := Instances} = Desired,
     #{good := Good, failed := Failed, upgrades := Upgrades} = Memory,

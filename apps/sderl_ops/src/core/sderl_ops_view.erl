@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_view).
--moduledoc "What is to be beside what is seen: the questions on which each decision rests.".
+-moduledoc "The desired and the observed state together, with the questions that decisions ask.".
 
 -include("sderl_ops_view.hrl").
 
@@ -30,7 +30,7 @@ new(#{groups := Groups} = Desired, #{groups := InGroups} = Observed, Memory, Hom
         groups_of = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Name}) -> Name end,
                                           [{Id, Name} || #{name := Name, members := Ids} <- Groups,
                                                          Id <- Ids]),
-        %% Instances handed back since the last look are not the service's any more.
+        %% Without instances that were handed back since the last look.
         seen_in = case InGroups of
                       unknown -> unknown;
                       #{} ->
@@ -49,7 +49,7 @@ host(Id, #view{memory = Memory}) -> sderl_ops_memory:host_of(Id, Memory).
 host_state(Id, #view{observed = Observed} = View) ->
     sderl_ops_observed:host_state(host(Id, View), Observed).
 
--doc "What is seen of it there, if that host answers.".
+-doc "An instance as seen on its host, if that answers.".
 -spec seen(sderl_ops_desired:instance_id(), view()) ->
     sderl_ops_observed:instance_seen() | undefined.
 seen(Id, #view{observed = Observed} = View) ->
@@ -58,7 +58,7 @@ seen(Id, #view{observed = Observed} = View) ->
         _ -> undefined
     end.
 
--doc "What is to be laid out for it.".
+-doc "The release and settings that it is to have.".
 -spec target(sderl_ops_desired:instance_id(), view()) -> sderl_ops_observed:layout() | undefined.
 target(Id, #view{desired = #{instances := Instances}}) ->
     case Instances of
@@ -78,7 +78,7 @@ is_running(Id, View) ->
 is_up(Id, #view{observed = Observed} = View) ->
     is_running(Id, View) andalso sderl_ops_observed:is_up(Id, Observed).
 
--doc "Whether it lies there, and is to be there otherwise, or elsewhere.".
+-doc "Whether it is laid out, and its release, settings or host is not the desired one.".
 -spec is_outdated(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_outdated(Id, #view{desired = #{instances := Instances}} = View) ->
     case {Instances, seen(Id, View)} of
@@ -101,7 +101,7 @@ is_taken(Id, #view{desired = #{instances := Instances}, memory = #{upgrades := U
         #{} -> false
     end.
 
--doc "Whether it is not to run, or not as it is.".
+-doc "Whether it is to stop: it is not desired, drained, or about to be replaced.".
 -spec is_leaving(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_leaving(Id, #view{desired = #{instances := Instances}} = View) ->
     not is_map_key(Id, Instances)
@@ -112,16 +112,16 @@ is_leaving(Id, #view{desired = #{instances := Instances}} = View) ->
 -spec is_aside(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_aside(Id, #view{memory = Memory}) -> sderl_ops_memory:is_aside(Id, Memory).
 
--doc "Whether it is in service: it is up and stays so, and is in the groups where it is to be.".
+-doc "Whether it is in service: it is up, stays up, and is in its groups.".
 -spec serves(sderl_ops_desired:instance_id(), view()) -> boolean().
 serves(Id, View) -> stays(Id, View) andalso is_in_groups(Id, View).
 
--doc "Whether it is up and stays so.".
+-doc "Whether it is up and is not about to stop.".
 -spec stays(sderl_ops_desired:instance_id(), view()) -> boolean().
 stays(Id, #view{memory = #{drained := Drained}} = View) ->
     is_up(Id, View) andalso not is_map_key(Id, Drained) andalso not is_leaving(Id, View).
 
--doc "Whether it is in all groups in which it is to be, as far as that is known.".
+-doc "Whether it is in all its groups, as far as that is known.".
 -spec is_in_groups(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_in_groups(Id, #view{groups_of = GroupsOf} = View) ->
     lists:all(fun(Name) -> is_in(Id, Name, View) end, maps:get(Id, GroupsOf, [])).

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% All from which one decision is made. Built by sderl_ops_view.
+%% All that one decision is made from. Built by sderl_ops_view.
 -record(view, {
     %% The desired state, with rolled back families as they were before.
     desired :: sderl_ops_desired:desired(),
@@ -11,7 +11,7 @@
     busy = #{} :: #{sderl_ops_desired:instance_id() => sderl_ops_step:step()},
     places = #{} :: sderl_ops_assign:places(),
     homeless = #{} :: sderl_ops_assign:homeless(),
-    %% The groups in which an instance is to be.
+    %% The desired groups of each instance.
     groups_of = #{} :: #{sderl_ops_desired:instance_id() => [Name :: binary()]},
     %% The instances seen in each group.
     seen_in = unknown :: unknown
