@@ -4,9 +4,9 @@
 Asks the server that acts (`m:sderl_ops_server`): the one of this virtual machine, or of another
 member of the service.
 
-Where none acts at the moment a question waits for the next, and where one went before it answered,
-too: a request may be repeated. What cannot be answered is thrown as `{unavailable, Sentence}`, and
-as `{unsure, Sentence}` where it may have been done all the same.
+If no server acts at the moment, or it ends before it has answered, the next one is asked: a request
+may be repeated. A request that cannot be answered throws `{unavailable, Sentence}`, or
+`{unsure, Sentence}` if it may have been done all the same.
 """.
 
 -export([hello/0, current/0, applied/0, view/0, adopt/3]).
@@ -27,7 +27,7 @@ as `{unsure, Sentence}` where it may have been done all the same.
 hello() -> call(hello).
 
 -doc """
-The newest revision and its file, for one who makes the next one of it; and the families that were
+The newest revision and its file, from which the next one can be made; and the families that were
 rolled back from it.
 """.
 -spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
@@ -37,24 +37,24 @@ current() -> call(current).
 -spec applied() -> none | {pos_integer(), none | (Path :: binary())}.
 applied() -> call(applied).
 
--doc "All that the server knows and one may need who tells of it or plans with it.".
+-doc "All that is needed to plan, or to tell how the cluster is.".
 -spec view() -> sderl_ops_status:view().
 view() -> call(view).
 
 -doc """
-Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
-another one by now, somebody else was faster, and nothing is changed. `applied` is the path of the
-file, where it is one; later revisions remember it.
+Makes a new revision the desired state. `After` is the revision that the caller has seen: if there
+is a newer one by now, somebody else was faster, and nothing is changed. `applied` is the path of
+the file, if a file is applied; later revisions remember it.
 """.
 -spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
-            #{by := binary(), why := binary(), force := boolean(), applied => binary()}) ->
+            sderl_ops_revision:about()) ->
     {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
 adopt(Prepared, After, About) ->
-    %% Where the member that acts is lost before it answers, the next one is asked the same.
+    %% If the member that acts is lost before it answers, the next one recognises the request.
     Request = binary:encode_hex(rand:bytes(16), lowercase),
     call({adopt, Prepared, After, About#{request => Request}}).
 
--doc "Begins nothing any more until `resume/1`.".
+-doc "Begins no more steps until `resume/1`.".
 -spec pause(By :: binary()) -> sderl_ops_server:state().
 pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
 
@@ -63,8 +63,8 @@ pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
 resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
 
 -doc """
-Takes an instance out of service: it leaves its groups and is stopped. Without `Force` that is
-refused where a group or an edge would lose its last.
+Takes an instance out of service: it leaves its groups and is stopped. Without `Force` this is
+refused if a group would lose its last member, or an edge its last gateway.
 """.
 -spec set_aside(By :: binary(), sderl_ops_desired:instance_id(), Force :: boolean()) ->
     ok | {refused, [sderl_ops_refusal:refusal(), ...]} | {error | unknown, unicode:chardata()}.
@@ -87,15 +87,15 @@ release(By, Id) -> call({instance, By, Id, release}).
 adopt_again(By, Id) -> call({instance, By, Id, adopt}).
 
 -doc """
-Has what was done to the service itself among what was done to its cluster. It is done whether that
-can be written or not, so a short time is waited for, and none acts for longer where the member that
-acted was removed.
+Records a change of the service's own members in the record of its cluster. The change is made
+already, so this waits for a short time only: if the member that acted was removed, no server acts
+for longer.
 """.
 -spec write_down(By :: binary(), sderl_ops_entry:request()) -> ok.
 write_down(By, What) ->
     {_, Monitor} = spawn_monitor(fun() ->
         try
-            %% A member of an earlier version knows no call for it, and this one changes nothing.
+            %% A call that members of an earlier version know, too. It changes nothing.
             _ = call({remember, By, What, fun sderl_ops_memory:restored/1}),
             ok
         catch
@@ -110,7 +110,7 @@ write_down(By, What) ->
         ok
     end.
 
--doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
+-doc "Sends `t:sderl_ops_watchers:event/0` to a process until that ends, first the state.".
 -spec watch(pid()) -> ok.
 watch(Pid) -> call({watch, Pid}).
 
@@ -120,6 +120,7 @@ monitor() -> erlang:monitor(process, server()).
 
 %% ---------------------------------------------------------------- asking
 
+-spec call(sderl_ops_server:call()) -> term().
 call(Request) ->
     Answer = case sderl_ops_membership:is_member() of
                  false -> gen_server:call(?SERVER, Request, ?CALL_MS);
@@ -130,7 +131,7 @@ call(Request) ->
         _ -> Answer
     end.
 
-%% Asked: whether one that did not answer may have been asked already.
+%% Asked: whether a server that did not answer may have got the request.
 call(Request, Asked, Deadline) ->
     case sderl_ops_member:acting() of
         {ok, Node} ->
@@ -141,7 +142,7 @@ call(Request, Asked, Deadline) ->
                     again(Request, Asked, Deadline, "no ops member acts");
                 exit:_ ->
                     again(Request, true, Deadline,
-                          "the ops member that acts went while it was asked")
+                          "the ops member that acts ended while it was asked")
             end;
         {soon, Sentence} ->
             again(Request, Asked, Deadline, Sentence);

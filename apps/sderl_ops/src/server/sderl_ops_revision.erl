@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_revision).
 -moduledoc """
-From a checked file to all that the service needs to keep a cluster as it says: the hosts that there
-are, the releases as archives, and the desired state. It asks providers and packs folders, so it may
-take a while; it is done by who asks for it and not by the server.
+Prepares a checked file: finds the hosts, makes archives of the releases, and gives the desired
+state. It asks providers and packs folders, so it may take a while; the process of the connection
+does it and not the server.
 """.
 
 -export([prepare/2, prepare/3, pack/2, desired/3, hosts/2, in_order/1]).
--export_type([prepared/0, packed/0]).
+-export_type([prepared/0, about/0]).
 
 -doc """
 `sums` are the checksums of the releases by their names in the file, `archives` the archives by
@@ -20,6 +20,19 @@ checksum.
     hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()}
 }.
 
+-doc """
+What is stored of a request for a revision: by whom, the request as text, and whether the rules of
+upgrades are put aside. `request` recognises a request that is repeated; `applied` is the file that
+was applied last, by this revision or an earlier one.
+""".
+-type about() :: #{
+    by := binary(),
+    why := binary(),
+    force := boolean(),
+    request => binary(),
+    applied => binary()
+}.
+
 -type packed() ::
     {ok, sderl_ops_desired:sha(), Archive :: none | file:filename_all()}
     | {error, unicode:chardata()}.
@@ -29,14 +42,14 @@ checksum.
     {ok, prepared()} | {error, [unicode:chardata(), ...]}.
 prepare(File, Folder) -> prepare(File, Folder, fun(Release) -> pack(Release, Folder) end).
 
--doc "The same where a function packs a release, or knows its checksum without that.".
+-doc "The same with another function that packs a release, or knows its checksum.".
 -spec prepare(sderl_ops_file:file(), Folder :: file:filename_all(),
               fun((sderl_ops_file:release()) -> packed())) ->
     {ok, prepared()} | {error, [unicode:chardata(), ...]}.
 prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
     Wanted = lists:usort([Release || _ := #{release := Release} <- Families]),
     maybe
-        %% First: what cannot be asked has releases that cannot be packed.
+        %% First, because a provider without hosts may have releases that cannot be packed.
         {ok, Hosts} ?= hosts(File, Folder),
         Packed = #{Name => Pack(map_get(Name, Releases)) || Name <- Wanted},
         [] ?= [["releases.", Name, ": ", Why] || Name := {error, Why} <- Packed],
@@ -54,7 +67,7 @@ prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
         Problems -> {error, Problems}
     end.
 
--doc "A release as an archive in the service's folder; of one that is `running` there is none.".
+-doc "Makes an archive of a release in the service's folder; a `running` one has none.".
 -spec pack(sderl_ops_file:release(), Folder :: file:filename_all()) -> packed().
 pack(#{running := Text}, _) ->
     Sum = crypto:hash(sha256, [~"running ", Text]),
@@ -86,7 +99,7 @@ hosts(#{cluster := Cluster, names := Names, providers := Providers}, Folder) ->
         Problems -> {error, Problems}
     end.
 
-%% Folders of this machine are the same ones whichever member acts.
+%% Hosts that are folders of this machine are the same for all members.
 hosts_of(#{type := local}, {apart, Why}, _) -> {error, Why};
 hosts_of(#{type := local} = Config, {ok, Home}, Context) ->
     sderl_ops_provider:hosts(Config, Context#{folder := Home});

@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_server).
 -moduledoc """
-Keeps one cluster as its newest revision says: looks at hosts and nodes, asks
-`m:sderl_ops_reconcile` what is to be done, has that done, and looks again.
+Keeps one cluster as its newest revision says, in a loop: it *observes* hosts and nodes
+(`m:sderl_ops_looks` says what to look at), *decides* (`m:sderl_ops_reconcile`) and *acts*
+(`m:sderl_ops_work`).
 
-It goes round: it *observes* (`m:sderl_ops_looks` says what is to be looked at), *decides*
-(`m:sderl_ops_reconcile`) and *acts* (`m:sderl_ops_work`). It blocks nowhere: looks and steps are
-processes of their own, and whoever wants to know more than a few words gets the view and works it
-out. What must not be lost is stored before it is acted on, so the process, or the machine, may end
-at any point; the next one begins with what is stored and with what it sees. What it can be asked is
-in `m:sderl_ops_acting`.
+It never blocks: looks and steps are processes of their own, and callers that need much get the view
+and compute the rest themselves. What must not be lost is stored before it is acted on, so the
+process, or the machine, may end at any point; the next server begins with what is stored and with
+what it sees. Its functions for callers are in `m:sderl_ops_acting`.
 """.
 
 -behaviour(gen_server).
@@ -17,19 +16,26 @@ in `m:sderl_ops_acting`.
 -export([start_link/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          format_status/1]).
--export_type([state/0]).
+-export_type([state/0, call/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
 -doc """
-`steady`: all is as the file says. `failed`: as good as that, but something was given up, or rolled
-back. `destroyed`: nothing is left, and nothing is to be.
+`steady`: all is as the file says. `failed`: nothing more can be done, and something was given up or
+rolled back, or has problems. `destroyed`: nothing of the cluster is left.
 """.
 -type state() :: none | working | steady | paused | failed | destroyed.
+-type call() ::
+    hello | current | applied | view
+    | {watch, pid()}
+    | {adopt, sderl_ops_revision:prepared(), After :: non_neg_integer(), sderl_ops_revision:about()}
+    | {remember, By :: binary(), sderl_ops_entry:request(),
+       fun((sderl_ops_memory:memory()) -> sderl_ops_memory:memory())}
+    | {instance, By :: binary(), sderl_ops_desired:instance_id(), sderl_ops_operator:what()}.
 
 -record(s, {
     folder :: file:filename(),
-    %% With which it acts where the service has several members.
+    %% Of this member's lease, if the service has several members.
     epoch = none :: none | pos_integer(),
     %% The desired state.
     store = none :: none | {Cluster :: binary(), Revision :: pos_integer()},
@@ -40,12 +46,12 @@ back. `destroyed`: nothing is left, and nothing is to be.
     archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
     %% Groups that the service has made.
     made = [] :: [binary()],
-    %% The memory, and the part of it that is in the store.
+    %% The memory, and the last one that was stored.
     memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
     kept :: sderl_ops_memory:memory() | undefined,
     record = sderl_ops_record:new() :: sderl_ops_record:written(),
     room :: sderl_ops_room:room(),
-    %% Why the disk has no room, and what is to be written when it has it again.
+    %% Why the disk has no room, and entries that are written when it has room again.
     full = none :: none | unicode:chardata(),
     unwritten = [] :: [sderl_ops_entry:entry()],
     %% The observed state.
@@ -61,25 +67,19 @@ back. `destroyed`: nothing is left, and nothing is to be.
     quiet_since = never :: integer() | never,
     %% The process that talks to the nodes.
     envoy = none :: none | sderl_ops_envoy:kept(),
-    %% Why nothing can be done at all.
+    %% Why nothing can be done.
     trouble = none :: none | unicode:chardata(),
     watchers = sderl_ops_watchers:new() :: sderl_ops_watchers:watchers()
 }).
 
 -define(TICK_MS, 500).
 -define(ENVOY_MS, 1_000).
-%% A decision costs by the number of instances (a quarter of a second of reductions at 10,000), so
-%% what happens within such a time is decided about together.
+%% The time of a decision grows with the number of instances (a quarter of a second at 10,000), so
+%% events within such a time are decided about together.
 -define(DECIDE_MS, 10).
 -define(INSTANCES_PER_MS, 40).
-%% Longer than archives are brought to other members before the revision that needs them.
--define(UNUSED_S, 3_600).
-%% Longer than it takes from the end of an archive to its revision.
--define(PREPARED_S, 30).
 
--doc """
-Starts it with what is stored in the service's folder. One of several members acts with an epoch.
-""".
+-doc "Starts it with what is stored in the service's folder. One of several members has an epoch.".
 -spec start_link(file:filename(), Epoch :: none | pos_integer()) -> gen_server:start_ret().
 start_link(Folder, Epoch) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, {Folder, Epoch}, []).
@@ -93,7 +93,7 @@ init({Folder, Epoch}) ->
     process_flag(trap_exit, true),
     case open_store(Folder, Epoch) of
         ok ->
-            %% They end with this process, and whatever they had not sent is not sent any more.
+            %% Sessions end with this process, and send nothing more.
             {ok, _} = sderl_ops_sessions:start_link(),
             _ = erlang:send_after(?TICK_MS, self(), tick),
             Room = sderl_ops_room:new(Folder),
@@ -121,19 +121,14 @@ handle_continue(begin_with_stored, S) ->
             {Memory, Made} = sderl_ops_stored:remembered(Cluster),
             Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made,
                                               record = sderl_ops_record:load(Cluster)}),
-            %% Nobody can ask a service with one member yet, so no archive is being made.
-            ok = drop_archives(0, Begun),
+            ok = drop_archives(start, Begun),
             {noreply, Begun}
     end.
 
-%% Another member may have brought one here, for a revision that it is about to ask for.
-drop_archives(_, #s{epoch = Epoch} = S) when Epoch =/= none -> drop_unused(?UNUSED_S, S);
-drop_archives(Seconds, S) -> drop_unused(Seconds, S).
+drop_archives(When, #s{folder = Folder, epoch = Epoch, archives = Archives}) ->
+    sderl_ops_stored:drop_archives(When, maps:keys(Archives), Folder, Epoch).
 
-drop_unused(Seconds, #s{folder = Folder, archives = Archives}) ->
-    sderl_ops_archive:keep_only(maps:keys(Archives), filename:join(Folder, "archives"), Seconds).
-
-%% The newest revision becomes what is to be.
+%% The newest revision becomes the desired state.
 begin_newest(Cluster, #s{memory = Memory, made = Made, folder = Folder, epoch = Epoch} = S) ->
     #{revision := Revision, file := File, desired := Desired, trouble := Trouble, hosts := Hosts,
       providers := Providers, archives := Archives, made := AllMade} =
@@ -145,7 +140,7 @@ begin_newest(Cluster, #s{memory = Memory, made = Made, folder = Folder, epoch = 
         _ -> Begun#s{envoy = sderl_ops_envoy:keep(none, Begun#s.envoy)}
     end.
 
-%% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
+%% Without the cookie nothing can be done. It is read again, because its file may come late.
 begin_envoy(#s{file = #{cookie := Secret} = File, folder = Folder, envoy = Before} = S) ->
     case sderl_ops_cookie:of_cluster(Secret, Folder) of
         {ok, Cookie} ->
@@ -163,7 +158,7 @@ again_soon(S) ->
 %% ---------------------------------------------------------------- requests
 
 -doc false.
--spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
+-spec handle_call(call(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
 handle_call(hello, _, #s{store = Store} = S) ->
     {reply, Store, S};
 handle_call(view, _, S) ->
@@ -183,8 +178,15 @@ handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
 handle_call(Change, _, S) ->
     case look_for_room(fun sderl_ops_room:before_write/1, S) of
         #s{full = none} = Ready -> handle_change(Change, Ready);
-        #s{full = Sentence} = Full -> {reply, {full, Sentence}, Full}
+        #s{full = Sentence} = Full -> {reply, {full, Sentence}, drop_refused(Change, Full)}
     end.
+
+%% What was packed for a refused revision may be what fills the disk.
+drop_refused({adopt, #{archives := New}, _, _}, S) ->
+    ok = drop_archives({refused, maps:keys(New)}, S),
+    look_for_room(fun sderl_ops_room:now_and_then/1, S);
+drop_refused(_, S) ->
+    S.
 
 handle_change({adopt, Prepared, After, About}, S) ->
     case may_adopt(Prepared, After, About, S) of
@@ -211,7 +213,7 @@ handle_change({instance, By, Id, What}, #s{desired = #{instances := Instances}} 
 handle_change({instance, _, Id, _}, S) ->
     {reply, {unknown, ["there is no instance ", Id, ": `status` lists them"]}, S}.
 
-%% A change is stored before the operator is told.
+%% A change is stored before it is answered.
 remember(By, What, Memory, S) ->
     decide(write_down(By, What, keep(S#s{memory = Memory}))).
 
@@ -254,8 +256,7 @@ handle_cast(_, S) -> {noreply, S}.
 handle_info(tick, S) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     Looked = look_for_room(fun sderl_ops_room:now_and_then/1, S),
-    %% What was made for a revision that had no room itself. One that comes later is refused.
-    ok = case Looked of #s{full = none} -> ok; _ -> drop_archives(?PREPARED_S, Looked) end,
+    ok = case Looked of #s{full = none} -> ok; _ -> drop_archives(full, Looked) end,
     {noreply, decide_soon(look(write(Looked)))};
 handle_info(decide, S) ->
     {noreply, decide(S#s{deciding = false})};
@@ -313,7 +314,7 @@ begin_look(What, #s{looks = Looks, memory = Memory, desired = Desired} = S) ->
                                             providers => Providers, context => context(S)}),
     S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)}.
 
-%% With those that programs have made.
+%% All hosts, with those that programs have made.
 hosts(#s{hosts = Hosts, providers = Providers, memory = Memory, epoch = Epoch} = S) ->
     Made = sderl_ops_made:hosts(Memory, Providers, context(S)),
     maps:merge(Hosts, sderl_ops_stored:since(Epoch, Made)).
@@ -353,7 +354,7 @@ decide(#s{desired = undefined} = S) ->
     S;
 decide(#s{full = Full} = S) when Full =/= none ->
     tell_state(S);
-%% Until somebody can talk to the nodes, every step would fail.
+%% Without an envoy every step would fail.
 decide(#s{envoy = none} = S) ->
     tell_state(keep(S));
 decide(#s{desired = Desired, memory = Memory} = S0) ->
@@ -382,12 +383,12 @@ count([], #s{done = true, watchers = Watchers} = S) ->
 count(_, S) ->
     S.
 
-%% A step that has ended runs until it was seen what it did.
+%% A step that has ended counts as running until its effect was seen.
 running(#s{doing = Doing, looks = Looks}) ->
     sderl_ops_doing:steps(Doing) ++ sderl_ops_looks:unseen(Looks).
 
-%% Stored before anything follows from it. What a step came to is stored with the next decision: if
-%% that is lost the step is done again.
+%% The memory is stored before anything follows from it. The result of a step is stored with the
+%% next decision: if it is lost the step is done again.
 keep(#s{store = {Cluster, _}} = S) -> keep(Cluster, S).
 
 keep(_, #s{memory = Memory, kept = Memory} = S) ->
@@ -490,8 +491,8 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
                     end
     }.
 
-%% Stored times are of the wall clock, as they outlive the machine's start. What is compared within
-%% a life is monotonic, and finer: a step and a look may be less than a millisecond apart.
+%% Stored times are of the wall clock, because they outlive a restart. Times that are compared
+%% within one life are monotonic, and finer: a step and a look may be less than a millisecond apart.
 system_ms() -> erlang:system_time(millisecond).
 
 stamp() -> erlang:monotonic_time(microsecond).

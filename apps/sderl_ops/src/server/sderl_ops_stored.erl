@@ -1,21 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_stored).
 -moduledoc """
-What the service begins with: the newest revision that is stored, and what belongs to it.
+What the service begins with: the newest stored revision, and what belongs to it.
 
-The newest 100 revisions are kept, those that a family would go back to, and of a host that still
-has an instance the newest that has it; others are forgotten when a revision is loaded.
+These revisions are kept: the newest 100, those to which a family would be rolled back, and for each
+host with an instance the newest that names it. Others are deleted when a revision is loaded.
 """.
 
 -export([cluster/0, applied/1, with_applied/3, memory/1, remembered/1, load/3, here/3, since/2,
-         may_follow/5, check_archives/3]).
+         may_follow/5, check_archives/3, drop_archives/4]).
 -export_type([stored/0]).
 
 -doc """
-`hosts`, `archives`, and `providers` that are programs, are those of all revisions that are kept:
-what is left on a host that the file no longer has is taken away there, and a family that goes back
-needs the archive of before. `made` are the groups that the service has made. `trouble` is why a
-revision that an earlier version of the service has stored cannot be kept by this one.
+`hosts`, `archives`, and `providers` that are programs, are those of all kept revisions: instances
+have to be removed from a host that the file no longer has, and a roll-back needs the earlier
+archive. `made` are the groups that the service has made. `trouble` is why this version of the
+service cannot use a revision that an earlier version stored.
 """.
 -type stored() :: #{
     revision := pos_integer(),
@@ -29,8 +29,12 @@ revision that an earlier version of the service has stored cannot be kept by thi
 }.
 
 -define(MOST, 100).
+%% Longer than it takes from an archive in another member's hands to its revision.
+-define(UNUSED_S, 3_600).
+%% Longer than it takes from the end of an archive to its revision.
+-define(PREPARED_S, 30).
 
--doc "The cluster that is kept: of several, all but the newest have been destroyed.".
+-doc "The current cluster: if there are several, all but the newest have been destroyed.".
 -spec cluster() -> binary() | none.
 cluster() ->
     case [{At, Cluster} || Cluster <- sderl_ops_store:clusters(),
@@ -53,9 +57,10 @@ first_applied([{_, #{why := <<"apply ", File/binary>>}} | _]) -> File;
 first_applied([_ | Earlier]) -> first_applied(Earlier);
 first_applied([]) -> none.
 
--doc "A revision to be, with that file, where it is not another one that is applied now.".
--spec with_applied(About :: map(), Cluster :: binary(),
-                   Stored :: none | {Cluster :: binary(), pos_integer()}) -> map().
+-doc "Adds the file that was applied last, if the revision does not apply one itself.".
+-spec with_applied(sderl_ops_revision:about(), Cluster :: binary(),
+                   Stored :: none | {Cluster :: binary(), pos_integer()}) ->
+    sderl_ops_revision:about().
 with_applied(#{applied := _} = About, _, _) ->
     About;
 with_applied(About, Cluster, {Cluster, _}) ->
@@ -77,8 +82,8 @@ remembered(Cluster) ->
     {memory(Cluster), sderl_ops_store:part(Cluster, made, [])}.
 
 -doc """
-The newest revision of a cluster; the groups of its file are made from now on, and revisions that
-are not needed any more are forgotten.
+Loads the newest revision of a cluster. Its groups are added to those that the service has made, and
+revisions that are no longer needed are deleted.
 """.
 -spec load(Cluster :: binary(), sderl_ops_memory:memory(), Made :: [binary()]) -> stored().
 load(Cluster, Memory, Made) ->
@@ -104,8 +109,8 @@ load(Cluster, Memory, Made) ->
     }.
 
 -doc """
-The same for this machine: another member may have stored it, in whose folder its archives lie and
-its ssh keeps what it needs. Hosts are told the epoch, if there is one.
+The same with paths of this machine, because another member may have stored it with its own. Hosts
+are told the epoch, if there is one.
 """.
 -spec here(stored(), file:filename(), Epoch :: none | pos_integer()) -> stored().
 here(#{archives := Archives, hosts := Hosts} = Stored, Folder, Epoch) ->
@@ -123,7 +128,7 @@ host_here(#{connection := {Module, Settings}} = Host, Folder) ->
            end,
     Host#{connection := {Module, Here}}.
 
--doc "Hosts that are told the epoch, if there is one.".
+-doc "Adds the epoch to hosts, if there is one.".
 -spec since(Epoch :: none | pos_integer(), Hosts) -> Hosts when
     Hosts :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()}.
 since(none, Hosts) -> Hosts;
@@ -165,7 +170,7 @@ trouble(Number, Problems) ->
     [io_lib:format("revision ~b cannot be kept by this version of the service (", [Number]),
      lists:join("; ", Problems), "): apply its file again"].
 
-%% A stored revision may have another shape than this version knows.
+%% An earlier version may have stored the revision in another form.
 desired(#{prepared := Prepared, force := Force}, Number) ->
     try
         sderl_ops_revision:desired(Prepared, Force, Number)
@@ -173,17 +178,18 @@ desired(#{prepared := Prepared, force := Force}, Number) ->
         error:_ -> {error, ["it was stored by a version that is too different"]}
     end.
 
-%% The newest says it.
+%% The newest revision wins.
 of_all(What, Revisions) ->
     lists:foldl(fun({_, #{prepared := Prepared}}, Known) ->
         maps:merge(Known, map_get(What, Prepared))
     end, #{}, Revisions).
 
 -doc """
-Whether a revision of a cluster may be the next one, after the one that its author had seen: of the
-cluster that is kept, or `anew` of another one when that is over. `done`: it is stored already.
+Whether a revision of a cluster may follow the one that its author has seen: as the `next` of the
+current cluster, or `anew` of another cluster if the current one is destroyed. `done`: the same
+request was stored already.
 """.
--spec may_follow(Cluster :: binary(), After :: non_neg_integer(), About :: map(),
+-spec may_follow(Cluster :: binary(), After :: non_neg_integer(), sderl_ops_revision:about(),
                  Stored :: none | {Cluster :: binary(), pos_integer()},
                  IsOver :: fun(() -> boolean())) ->
     {ok, next | anew} | {done, pos_integer()} | {error, unicode:chardata()}.
@@ -202,7 +208,7 @@ may_follow(Cluster, After, About, {Stored, Newest}, IsOver) ->
         false ->
             case IsOver() of
                 true -> {ok, anew};
-                false -> {error, ["of the cluster ", Stored, " something is left, or may be: look "
+                false -> {error, ["something of the cluster ", Stored, " is left, or may be: look "
                                   "at it (`status`), and ask again"]}
             end
     end.
@@ -211,8 +217,8 @@ is_same(#{request := Request}, #{request := Request}) -> true;
 is_same(_, _) -> false.
 
 -doc """
-Whether the archives of a revision to be are there. They may have gone since they were made, where
-the disk was full meanwhile. A member of several gets what it has not got from another.
+Whether the archives of a new revision are there. They may have been deleted since they were made,
+if the disk was full meanwhile. A member of several gets missing ones from another member.
 """.
 -spec check_archives([sderl_ops_desired:sha()], file:filename(), Epoch :: none | pos_integer()) ->
     ok | {error, unicode:chardata()}.
@@ -221,9 +227,30 @@ check_archives(Shas, Folder, none) ->
         [] ->
             ok;
         [Sha | _] ->
-            {error, ["the archive of the release ", Sha, " is not in the service's folder any "
-                     "more, of which the disk may have been full: `apply` the file, which makes "
-                     "it again"]}
+            {error, ["the archive of the release ", Sha, " was deleted from the service's folder, "
+                     "as the disk was full: `apply` the file again, which makes it anew"]}
     end;
 check_archives(_, _, _) ->
     ok.
+
+-doc """
+Deletes archives that no kept revision has: all of them at the `start`; while the disk is `full`
+those that no request is about to need; and those of a revision that was `refused` for lack of room.
+If a request needs one all the same, `check_archives/3` refuses it.
+""".
+-spec drop_archives(start | full | {refused, [sderl_ops_desired:sha()]},
+                    Kept :: [sderl_ops_desired:sha()], file:filename(),
+                    Epoch :: none | pos_integer()) -> ok.
+drop_archives({refused, Shas}, Kept, Folder, _) ->
+    lists:foreach(fun(Sha) -> _ = file:delete(sderl_ops_share:archive(Folder, Sha)) end,
+                  Shas -- Kept);
+drop_archives(When, Kept, Folder, Epoch) ->
+    Seconds = case {When, Epoch} of
+                  %% Nobody can ask a service with one member yet, so no archive is being made.
+                  {start, none} -> 0;
+                  {full, none} -> ?PREPARED_S;
+                  %% Another member may have brought one here, for a revision that it is about to
+                  %% ask for.
+                  {_, _} -> ?UNUSED_S
+              end,
+    sderl_ops_archive:keep_only(Kept, filename:join(Folder, "archives"), Seconds).
