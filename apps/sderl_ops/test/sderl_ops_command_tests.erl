@@ -47,8 +47,7 @@ usage_test_() ->
             {["serve", "--name", "d@h.x", "--members", "a@h.x:1,b@h.x:2,c@h.x:3"],
              "d@h.x is none of the members that are named"},
             {["serve", "--name", "a@h.x", "--members", "a@h.x:1,b@h.x:2"],
-             "of two members both are needed for every decision, so two are worse than one: name "
-             "three"}
+             "two members decide only while both run, so two are worse than one: name three"}
         ]
     ].
 
@@ -228,7 +227,7 @@ answers_test_() ->
              {error, "the service ended before it answered; what it had begun goes on when it is "
                      "started again"}},
             {["status"], #{~"do" => ~"status"}, {raw, ~"HTTP/1.1 400 Bad Request\n"},
-             {error, "an answer that is not JSON: what listens there is no such service"}}
+             {error, "the answer is not JSON: what listens there is not the service"}}
         ]
     ].
 

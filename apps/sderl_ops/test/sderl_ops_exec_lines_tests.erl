@@ -30,7 +30,7 @@ bad_test_() ->
     [{Part, ?_assertMatch({_, {_, _}}, {Answer, contains(Part, Answer)})}
      || {Part, Answer} <- [
             {"ended without an answer", answer(list, ~"hello\n")},
-            {"the last that it said: hello", answer(list, ~"hello\n")},
+            {"its last line: hello", answer(list, ~"hello\n")},
             {"no JSON", answer(list, ~"{\"id\": \"7\", hosts\n")},
             {"another request: \"8\"", answer(list, ~"{\"id\":\"8\",\"hosts\":[]}\n")},
             {"no \"id\"", answer(list, ~"{\"hosts\":[]}\n")},

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_archive).
 -moduledoc """
-Releases as archives that hosts are sent. A release is known by the sha256 of its archive, and the
+Releases as archives, to be sent to hosts. A release is identified by the sha256 of its archive. The
 same files give the same archive, so a release that was packed once is found again by its content.
 
 The folder of archives has `SHA.tar.gz`, and in `packed/` which archive came from which content.
@@ -14,9 +14,9 @@ The folder of archives has `SHA.tar.gz`, and in `packed/` which archive came fro
 -include_lib("kernel/include/file.hrl").
 
 -doc """
-An archive with its sum, if that is told; a release's folder; or the `ebin` folders of applications,
-as patterns with `*`: those come as `lib/APPLICATION/ebin`, with `priv` where there is one. Paths
-that are not absolute are taken from the current folder.
+An archive with its expected checksum, if one is given; a release's folder; or the `ebin` folders of
+applications, as patterns with `*`: they are packed as `lib/APPLICATION/ebin`, with `priv` if there
+is one. Relative paths begin at the current folder.
 """.
 -type source() ::
     {archive, file:filename_all(), Sha256 :: binary() | undefined}
@@ -39,7 +39,7 @@ that are not absolute are taken from the current folder.
 
 -define(CHUNK, 262_144).
 
--doc "The release's sum and its archive in the folder, which is made where it is missing.".
+-doc "The release's checksum and its archive in the folder, which is made if it is missing.".
 -spec prepare(source(), Folder :: file:filename_all()) ->
     {ok, Sha :: binary(), Archive :: file:filename_all()} | {error, why()}.
 prepare(Source, Folder) ->
@@ -47,7 +47,7 @@ prepare(Source, Folder) ->
         ensure_folder(filename:join(Folder, "packed")),
         Sha = prepared(Source, Folder),
         Archive = archive(Folder, Sha),
-        %% It is used from now on.
+        %% So that keep_only/3 takes it for one in use.
         _ = file:change_time(Archive, calendar:local_time()),
         {ok, Sha, Archive}
     catch
@@ -55,8 +55,8 @@ prepare(Source, Folder) ->
     end.
 
 -doc """
-Deletes all other archives of the folder, and what other calls left that were cut off, but for what
-was used within so many seconds. With 0 nothing may be prepared meanwhile.
+Deletes all other archives of the folder, and parts that interrupted calls left, except those that
+were used within the last `UnusedS` seconds. With 0 no archive may be prepared at the same time.
 """.
 -spec keep_only([Sha :: binary()], Folder :: file:filename_all(), UnusedS :: non_neg_integer()) ->
     ok.
@@ -82,7 +82,7 @@ is_older(File, Seconds) ->
 
 archive(Folder, Sha) -> filename:join(Folder, <<Sha/binary, ".tar.gz">>).
 
-%% The copy is what is summed, so what a host is sent is what was checked.
+%% The copy is checked, so that hosts are sent what was checked.
 prepared({archive, File, Expected}, Folder) ->
     case is_binary(Expected) andalso sum_of(archive(Folder, Expected)) of
         Expected ->
@@ -136,7 +136,7 @@ application_entries(Name, Ebin) ->
 
 %% ------------------------------------------------------------------ what is in a folder
 
-%% In the order of names, files alone: a folder comes with what is in it.
+%% Files in the order of their names. Empty folders are left out.
 entries(Folder, Prefix) ->
     case file:list_dir_all(Folder) of
         {ok, Names} -> lists:append([entry(Folder, Prefix, Name) || Name <- lists:sort(Names)]);
@@ -199,7 +199,7 @@ pack(Entries, Folder, Known) ->
     Out = open(Part, [write, raw, binary, delayed_write], cannot_write),
     Zip = zlib:open(),
     try
-        %% As gzip has it, with no time in its header.
+        %% The format of gzip, without a time in its header.
         ok = zlib:deflateInit(Zip, default, deflated, 16 + 15, 8, default),
         lists:foreach(fun(Entry) -> pack_entry(Entry, Zip, Out, Part) end, Entries),
         write(Out, Part, zlib:deflate(Zip, sderl_ops_tar:closing(), finish)),
@@ -299,7 +299,7 @@ rename(From, To) ->
         {error, Why} -> fail({cannot_write, To, Why})
     end.
 
-%% Two that prepare at a time must not write into one file.
+%% Two calls at the same time must not write into one file.
 part(Folder) ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
     filename:join(Folder, ["part-", os:getpid(), "-", Unique]).
@@ -320,7 +320,7 @@ format_error({wrong_checksum, File, Expected, Found}) ->
 format_error({nothing_there, Path}) ->
     io_lib:format("~ts: no file is there to be packed", [Path]);
 format_error({not_a_file, Path}) ->
-    io_lib:format("~ts is no file, folder or link, and cannot be packed", [Path]);
+    io_lib:format("~ts is not a file, folder or link, and cannot be packed", [Path]);
 format_error({twice, Name, Path}) ->
     io_lib:format("the application ~ts is there twice, once in ~ts", [Name, Path]);
 format_error({What, Path, terminated}) when What =:= cannot_read; What =:= cannot_write ->

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_exec).
 -moduledoc """
-Hosts that a program of the user makes and takes away (`m:sderl_ops_exec_lines` says how it is
-asked); they are reached over ssh. The program runs once for each request, with what the file says
-in its environment and otherwise only `HOME`, `PATH` and the like, in a folder of its own.
+Hosts that a program of the user makes and deletes (`m:sderl_ops_exec_lines` has the requests); they
+are reached over ssh. The program runs once for each request, in a folder of its own. Its
+environment has the variables of the file, and otherwise only `HOME`, `PATH` and the like.
 """.
 
 -behaviour(sderl_ops_provider).
@@ -14,7 +14,7 @@ in its environment and otherwise only `HOME`, `PATH` and the like, in a folder o
 
 -define(KEPT, ["HOME", "PATH", "LANG", "USER", "LOGNAME", "TZ", "TMPDIR"]).
 
--doc "None before they are made.".
+-doc "None: the program makes them later.".
 -spec hosts(sderl_ops_provider:config(), sderl_ops_provider:context()) -> {ok, []}.
 hosts(_, _) -> {ok, []}.
 
@@ -32,7 +32,7 @@ ask(#{program := Program, arguments := Arguments, timeout_s := Seconds} = Config
         case sderl_ops_port:run([Program | Arguments], {bytes, Line}, Seconds * 1000,
                                 [{cd, Folder}, {env, Env()}]) of
             {ok, 127, _} ->
-                {error, "it cannot be found, or what it needs cannot"};
+                {error, "it, or a program that it needs, cannot be found"};
             {ok, 126, _} ->
                 {error, "it may not be run: chmod +x"};
             {ok, _, _} = Ended ->
@@ -52,7 +52,7 @@ ask(#{program := Program, arguments := Arguments, timeout_s := Seconds} = Config
 on(#{host := Host}) -> [" ", Host];
 on(_) -> " its hosts".
 
-%% All others of the service's variables are taken away. In a function, as there are secrets in it.
+%% The service's other variables are removed. Wrapped in a function, because it contains secrets.
 environment(#{env := Env}) ->
     Texts = #{Name => text(Text) || Name := Text <- Env},
     case [["env.", Name, ": ", Why] || Name := {error, Why} <- maps:iterator(Texts, ordered)] of

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_exec_lines).
 -moduledoc """
-What the service and a provider that is a program say to each other: one line of JSON on standard
+The protocol between the service and a provider that is a program: one line of JSON on standard
 input, and lines of JSON on standard output, each with the `id` of the request. Pure.
 
 ```
@@ -12,20 +12,19 @@ input, and lines of JSON on standard output, each with the `id` of the request. 
 
 | `do` | what | the answer's `hosts` |
 |---|---|---|
-| `list` | what of this cluster there is | all |
-| `create` | makes those of `hosts` that there are not | those of `hosts` |
-| `delete` | takes those of `hosts` away that there are | none |
+| `list` | looks for all hosts of the cluster | all |
+| `create` | makes those of `hosts` that do not exist | those of `hosts` |
+| `delete` | deletes those of `hosts` that exist | none |
 
-A line that does not begin with `{` is only shown where an answer is missing.
+Lines that do not begin with `{` are shown only if an answer is missing.
 """.
 
 -export([request/3, answer/4]).
 -export_type([request/0, told/0, why/0]).
 
--doc "`place` is what the file says of the domain: its name, region, rack and labels.".
 -type request() ::
     #{do := list}
-    | #{do := create, host := binary(), place := #{atom() => term()}}
+    | #{do := create, host := binary(), place := sderl_ops_machines:place()}
     | #{do := delete, host := binary()}.
 
 -doc "What the program says of a host.".
@@ -53,8 +52,8 @@ request(Id, Cluster, #{do := Do} = Request) ->
     [json:encode(maps:merge(Line, Hosts)), $\n].
 
 -doc """
-What a program that ended with this status, and wrote this, has answered: the hosts. An error is a
-sentence. Hosts of a `create` are the ones that were asked for, those of a `delete` none.
+The hosts that a program has answered with, from its exit status and its output. An error is a
+sentence. The answer to `create` has the host that was asked for, that to `delete` none.
 """.
 -spec answer(request(), Id :: binary(), Names :: long | short,
              {ok, Status :: non_neg_integer(), Output :: binary()}) ->
@@ -100,7 +99,7 @@ last_answer([Line | Lines], Id, Last) ->
 %% ---------------------------------------------------------------- hosts
 
 hosts(Hosts, _, _) when length(Hosts) > ?MOST_HOSTS ->
-    {error, io_lib:format("it says that there are ~b hosts, and at most ~b are believed",
+    {error, io_lib:format("it lists ~b hosts, and at most ~b are allowed",
                           [length(Hosts), ?MOST_HOSTS])};
 hosts(Hosts, Request, Names) ->
     Rule = {list, "hosts", 0, ?MOST_HOSTS, sderl_ops_schema:made_host()},
@@ -117,7 +116,7 @@ hosts(Hosts, Request, Names) ->
 
 problems(#{name := Name, state := running, address := Address}, Names) ->
     Dotted = binary:match(Address, ~".") =/= nomatch,
-    [[Name, " has the address ", Address, ", and names are ", atom_to_list(Names),
+    [[Name, " has the address ", Address, ", and names of nodes are ", atom_to_list(Names),
       ": it must have ", case Names of long -> "a dot"; short -> "no dot" end]
      || Dotted =/= (Names =:= long)];
 problems(#{name := Name, state := running}, _) ->
@@ -127,7 +126,7 @@ problems(_, _) ->
 
 twice(Told) ->
     Names = [Name || #{name := Name} <- Told],
-    [["it says twice that there is ", Name] || Name <- Names -- lists:usort(Names)].
+    [["it lists ", Name, " twice"] || Name <- Names -- lists:usort(Names)].
 
 fitting(#{do := list}, Told) ->
     {ok, Told};
@@ -151,7 +150,7 @@ names(Told) -> lists:join(", ", [Name || #{name := Name} <- lists:sublist(Told, 
 said(Lines) ->
     case Lines of
         [] -> "";
-        _ -> ["; the last that it said: ", shown(lists:last(Lines))]
+        _ -> ["; its last line: ", shown(lists:last(Lines))]
     end.
 
 shown(Text) ->

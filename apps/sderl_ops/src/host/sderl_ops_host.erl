@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_host).
 -moduledoc """
-What can be done on a host: the verbs of `priv/host.sh`, over whichever way leads there.
+What can be done on a host: the verbs of `priv/host.sh`, over any transport
+(`m:sderl_ops_transport`).
 
-Each verb may be called again at any time, also when an earlier call was cut off in the middle, and
-leaves the host as one call would. Two calls for the same instance wait for each other. Errors have
-a sentence, `format_error/1`.
+Each verb is idempotent, also after a call that was cut off in the middle. Two calls for the same
+instance wait for each other. `format_error/1` gives a sentence for each error.
 """.
 
 -export([survey/1, fetch/3, give/3, lay_out/2, lay_out/3, start/3, stop/3, hook/3, hook/4]).
@@ -15,9 +15,9 @@ a sentence, `format_error/1`.
 -export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
 
 -doc """
-`id` is `PROVIDER/NAME`; `address` is that of its nodes' names. With `relay` it keeps archives, to
-give them to others. With an `epoch` the host refuses what comes from one with a lower epoch than
-it has heard of.
+`id` is `PROVIDER/NAME`; `address` is the one in its nodes' names. With `relay` it keeps archives,
+to give them to other hosts. With an `epoch` the host refuses calls with a lower epoch than the
+highest one that it knows.
 """.
 -type host() :: #{
     id := binary(),
@@ -38,8 +38,8 @@ it has heard of.
 }.
 
 -doc """
-An instance without a release and settings (`<<>>`) was not laid out to the end, or not removed to
-the end. `why` has the last lines that one wrote which ended by itself.
+If `release` and `settings` are empty (`<<>>`), the instance was not laid out, or not removed, to
+the end. `why` has the last lines of output of an instance that ended by itself.
 """.
 -type instance_seen() :: #{
     state := laid_out | running | exited,
@@ -48,10 +48,10 @@ the end. `why` has the last lines that one wrote which ended by itself.
     why => binary()
 }.
 
--doc "Of an instance on its host, for its templates.".
+-doc "The folders of an instance on its host, for its templates.".
 -type folders() :: #{state_dir | log_dir | home | release_dir => binary()}.
 
--doc "What went wrong; texts are what programs wrote.".
+-doc "Errors; the texts are output of programs.".
 -type why() ::
     {wrong_host_key, binary()}
     | {refused_login, binary()}
@@ -80,8 +80,7 @@ the end. `why` has the last lines that one wrote which ended by itself.
     | {cannot_read, file:filename_all(), file:posix() | badarg | terminated}
     | {failed, Status :: non_neg_integer(), binary()}.
 
-%% The limit of calls without one of their own, in milliseconds: a host that does not answer is
-%% noticed earlier by its connection.
+%% Limits in milliseconds. The connection notices a host that does not answer earlier.
 -define(SHORT, 60_000).
 -define(TRANSFER, 900_000).
 %% Bytes of instances that are laid out by one call.
@@ -128,7 +127,7 @@ state(~"exited") -> exited.
 known(~"-") -> <<>>;
 known(Text) -> Text.
 
--doc "Brings a release there; `Sha` is the sum of the file `Archive`, and checked on the host.".
+-doc "Sends a release there; `Sha` is the checksum of `Archive`, which the host checks.".
 -spec fetch(host(), Sha :: binary(), Archive :: file:filename_all()) -> ok | {error, why()}.
 fetch(Host, Sha, Archive) ->
     case filelib:file_size(Archive) of
@@ -144,8 +143,8 @@ fetch(Host, Sha, Archive) ->
     end.
 
 -doc """
-Has a host that has a release's archive give it to another. The error says whose it is: the giver's,
-that of the way between them, or the receiver's.
+Has a host that has a release's archive give it to another host. The error says whose fault it is:
+the giver's, that of the link between them, or the receiver's.
 """.
 -spec give(Giver :: host(), Receiver :: host(), Sha :: binary()) ->
     ok | {error, {relay, sderl_ops_relay:side(), why()}}.
@@ -162,15 +161,15 @@ give(#{connection := {Transport, From}, cluster := Cluster} = Giver,
         {error, Why} -> {error, {relay, giver, Why}}
     end.
 
--doc "As `lay_out/2`, for one.".
+-doc "Like `lay_out/2`, for one instance.".
 -spec lay_out(host(), Id :: binary(), sderl_ops_layout:layout()) ->
     {ok, instance_seen()} | {error, why()}.
 lay_out(Host, Id, Layout) -> map_get(Id, lay_out(Host, #{Id => Layout})).
 
 -doc """
-Lays instances out beside what is there and puts them in their places, in as few calls as may be,
-and tells of each what is there then, as a survey does. One is refused while it runs with other
-settings. What goes wrong with one is none of the others' business.
+Lays instances out: their files are made beside the present ones and then moved into place, in as
+few calls as possible. The result has the state of each instance, as a survey shows it. An instance
+that runs with other settings is refused. A failure of one does not affect the others.
 """.
 -spec lay_out(host(), #{Id :: binary() => sderl_ops_layout:layout()}) ->
     #{Id :: binary() => {ok, instance_seen()} | {error, why()}}.
@@ -182,7 +181,7 @@ lay_out(Host, Layouts) ->
         maps:merge(Done, lay_out_batch(Host, Batch))
     end, Bad, batches(Good, [], 0)).
 
-%% Other calls wait while one is on its way.
+%% A large call would hold up other calls of the session.
 batches([], [], _) ->
     [];
 batches([], Batch, _) ->
@@ -202,7 +201,7 @@ lay_out_batch(Host, Batch) ->
             Refused = #{Id => {error, why(Words, ~"", ~"")}
                         || [~"refused", Id | Words] <- Answers},
             maps:merge(#{Id => {ok, Instance} || Id := Instance <- Seen}, Refused);
-        %% The disk may be full because of one of them.
+        %% The others may have room, so each is tried alone.
         {{error, {full_disk, _}}, [_, _ | _]} ->
             lay_out_each(Host, Batch);
         {{error, {failed, _, _}}, [_, _ | _]} ->
@@ -216,8 +215,8 @@ lay_out_each(Host, Batch) ->
 
 -doc """
 Starts an instance unless it runs, and returns when it is up: its applications are started, its
-check succeeds, or it has lived for half a second. One that is not up in `Seconds` is killed. Tells
-what is there then, as a survey does.
+check succeeds, or it has lived for half a second. If it is not up within `Seconds`, it is killed.
+The result is its state, as a survey shows it.
 """.
 -spec start(host(), Id :: binary(), Seconds :: pos_integer()) ->
     {ok, instance_seen()} | {error, why()}.
@@ -231,11 +230,11 @@ stop(Host, Id, Seconds) ->
     Limit = 4 * Seconds * 1000 + ?SHORT,
     done(call(Host, [~"stop", Id, integer_to_binary(Seconds)], none, Limit)).
 
--doc "As `hook/4`, for at most a minute.".
+-doc "Like `hook/4`, for at most a minute.".
 -spec hook(host(), Id :: binary(), Name :: binary()) -> ok | {error, why()}.
 hook(Host, Id, Name) -> hook(Host, Id, Name, 60).
 
--doc "Runs a command of an instance, such as `check`; one that it does not have succeeds.".
+-doc "Runs a command of an instance, such as `check`, if the instance has it.".
 -spec hook(host(), Id :: binary(), Name :: binary(), Seconds :: pos_integer()) ->
     ok | {error, why()}.
 hook(Host, Id, Name, Seconds) ->
@@ -328,7 +327,7 @@ relay_why([~"no_script"], _, Complaints) -> {cut_off, Complaints};
 relay_why([~"wrong_checksum", Found], _, _) -> {wrong_checksum, ~"another one", Found};
 relay_why(Words, Tail, Complaints) -> why(Words, Tail, Complaints).
 
-%% The script ended where a program that it used failed.
+%% The script ended without an error of its own, because a program that it used failed.
 unsaid(Status, Complaints) ->
     case binary:match(Complaints, [~"No space left on device", ~"Disk quota exceeded"]) of
         nomatch -> {failed, Status, last_lines(Complaints)};
@@ -344,11 +343,11 @@ last_lines(Text) ->
 -doc "A sentence for people, and what to do.".
 -spec format_error(why()) -> unicode:chardata().
 format_error({wrong_host_key, Text}) ->
-    ["the host shows another key than the one that is known for it (or none is known): if that "
-     "is right, put its key into the known hosts", said(Text)];
+    ["the host shows another key than the one that is known for it (or none is known): if it is "
+     "the right host, put its key into the known hosts", said(Text)];
 format_error({refused_login, Text}) ->
-    ["the host refuses the login: see user and key of the provider, and that ssh needs no password",
-     said(Text)];
+    ["the host refuses the login: check user and key of the provider, and that ssh needs no "
+     "password", said(Text)];
 format_error({unreachable, Text}) ->
     ["the host cannot be reached", said(Text)];
 format_error({no_ssh, Text}) ->
@@ -376,17 +375,17 @@ format_error({no_relay, Text}) ->
 format_error({relay, giver, Why}) ->
     ["the host that was to give it could not: ", format_error(Why)];
 format_error({relay, link, Why}) ->
-    ["from the host that was to give it: ", format_error(Why)];
+    ["between the host that was to give it and this one: ", format_error(Why)];
 format_error({relay, receiver, Why}) ->
     format_error(Why);
 format_error(not_laid_out) ->
     "the instance is not laid out";
 format_error({deposed, Epoch}) ->
-    ["another member of the service acts since, with epoch ", Epoch, ": nothing was done"];
+    ["another member of the service acts now, with epoch ", Epoch, ": nothing was done"];
 format_error(running) ->
     "the instance runs with other settings, and has to be stopped first";
 format_error(busy) ->
-    "another call for the same instance or release takes its time on the host";
+    "another call for the same instance or release is still running on the host";
 format_error({start_late, Seconds, Text}) ->
     [io_lib:format("the start command did not return, or the node was not up, within ~b s; it was "
                    "killed (a start command has to put the node into the background)", [Seconds]),

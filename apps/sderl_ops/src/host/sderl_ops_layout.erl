@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_layout).
 -moduledoc """
-The files of one instance, as entries of an archive for the host script. Secrets are in them, so
-they are kept in memory alone.
+The files of one instance, as entries of an archive for the host script. They contain secrets, so
+they are only kept in memory.
 """.
 
 -export([entries/2]).
@@ -13,12 +13,12 @@ they are kept in memory alone.
 
 -doc """
 `start` is the release's own command, which returns when it has put the node into the background, or
-`{code, Applications}`: then the host's `erl` runs the release's `lib/*/ebin`, and starts these. All
-texts are ready: no variable and no reference to a secret is left in them.
+`{code, Applications}`: then the host's `erl` runs the release's `lib/*/ebin`, and starts these. The
+texts contain no variables and no references to secrets any more.
 
-`config` is the text of a `sys.config`. `commands` may have `check` and the hooks
-`before_start`, `after_start`, `before_stop` and `after_stop`. `files` are put into the instance's
-own copy of the release, over what is there.
+`config` is the text of a `sys.config`. `commands` may have `check` and the hooks `before_start`,
+`after_start`, `before_stop` and `after_stop`. `files` replace those of the release in the
+instance's own copy.
 """.
 -type layout() :: #{
     release := binary(),
@@ -35,7 +35,7 @@ own copy of the release, over what is there.
 }.
 
 -doc """
-All in a folder of the instance's name, with `instance` at the end: a host that has that has all.
+All files in a folder with the instance's name. `instance` comes last: a host that has it has all.
 """.
 -spec entries(Id :: binary(), layout()) ->
     {ok, iodata()} | {error, {bad_layout, binary(), term()}}.
@@ -48,8 +48,8 @@ entries(Id, Layout) ->
             {error, {bad_layout, What, Found}}
     end.
 
-%% Values that would lead out of the instance's folder, or break a file of shell commands or lines.
-%% A value may be a secret and is not shown.
+%% Values that would lead out of the instance's folder, or break the syntax of a file. A value may
+%% be a secret and is not shown.
 problems(#{release := Release, settings := Settings, node := Node, start := Start} = Layout) ->
     Names = [{~"release", Release}, {~"settings", Settings}]
         ++ [{~"commands", Name} || Name <- maps:keys(maps:get(commands, Layout, #{}))],
@@ -99,14 +99,14 @@ files(#{start := Start, release := Release} = Layout) ->
          || Name := Data <- maps:iterator(maps:get(files, Layout, #{}), ordered)],
         [{~"sys.config", 8#400, maps:get(config, Layout, ~"[].\n")}],
         [{~"state", folder}, {~"log", folder}],
-        %% With files of its own it has a copy, as any other release.
+        %% With files of its own it gets a copy, like any other release.
         [{~"release", {link, <<"../../releases/", Release/binary>>}}
          || IsCode, maps:get(files, Layout, #{}) =:= #{}],
         [{~"bell", fifo} || IsCode],
         [{~"instance", 8#600, instance(Layout, Commands, IsCode)}]
     ]).
 
-%% A file of the release that starts like a program is one.
+%% Scripts are executable.
 mode(Data) ->
     case iolist_to_binary(Data) of
         <<"#!", _/binary>> -> 8#700;
@@ -129,8 +129,8 @@ shell(Command) -> ["exec ", lists:join(" ", [quote(Word) || Word <- Command]), "
 
 quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
 
-%% Not -detached: what a node writes before its log is there, and when it cannot boot, would be
-%% lost.
+%% Not -detached: that would lose the output of a node before its log is there, or if it cannot
+%% boot.
 start({code, Applications}, #{node := Node, names := Names}) ->
     [~"""
      command -v erl >/dev/null || {
@@ -163,8 +163,8 @@ start({code, Applications}, #{node := Node, names := Names}) ->
 start(Command, _) ->
     shell(Command).
 
-%% The bell wakes the host script, which waits for the file. It is known by its name, as another
-%% program that is started like this may have something else as that descriptor.
+%% Writing to the bell wakes the host script, which waits for the file `booted`. Descriptor 8 is
+%% checked by its name, because it may be something else.
 boot(Applications) ->
     ["case application:ensure_all_started([",
      lists:join(", ", [["'", Name, "'"] || Name <- Applications]),

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_local).
 -moduledoc """
-Folders of this machine that act as hosts `h1`, `h2`, ...; they lie in the service's folder. All
-have the same `address`, by default 127.0.0.1, or `localhost` where names are short, and the
-machine's port mapper (`ERL_EPMD_PORT` of the service is theirs).
+Folders of this machine that act as hosts `h1`, `h2`, ..., in the service's folder. All have the
+same `address`, by default 127.0.0.1, or `localhost` if names are short, and the port mapper of the
+service (`ERL_EPMD_PORT`).
 """.
 
 -behaviour(sderl_ops_provider).

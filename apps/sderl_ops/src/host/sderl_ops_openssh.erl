@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_openssh).
 -moduledoc """
-Reaches a host by the machine's OpenSSH client: its keys, agent, configuration and known hosts are
-the user's own. A host whose key is not known, or is another, is refused, and nothing is ever asked.
+Reaches a host by the machine's OpenSSH client, with the user's own keys, agent, configuration and
+known hosts. A host whose key is unknown or has changed is refused, and ssh never asks questions.
 
-Small calls of a service share a session for each host (`m:sderl_ops_sessions`). Without one, a
-connection that stays open for a minute carries them; an archive has a connection of its own. A
-host that gives a release to another has, for the time of that call, an agent forwarded to it
-(`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's home has all that is
-ours, the host script too, under the name of its content.
+Small calls of a service share a session for each host (`m:sderl_ops_sessions`). Without a session
+they share a connection that stays open for a minute. An archive has a connection of its own. When a
+host gives a release to another one, an agent is forwarded to it for the time of that call
+(`m:sderl_ops_openssh_relay`). On the host, all files of operations are in `sderl-ops/CLUSTER` in
+the user's home, also the host script, whose name has its checksum.
 """.
 
 -behaviour(sderl_ops_transport).
@@ -17,9 +17,9 @@ ours, the host script too, under the name of its content.
 -export_type([settings/0]).
 
 -doc """
-`folder` is for the sockets of open connections. A host that says nothing for `alive` (so many
-seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is of no use.
-`before` are words before the call of ssh that has an agent forwarded.
+`folder` is for the sockets of open connections. A host that does not answer a probe every
+`Seconds`, `Times` times in a row, is given up (`alive`). If `host_key` is known, `known_hosts` is
+not used. `before` is the command that runs ssh if an agent is forwarded.
 """.
 -type settings() :: #{
     address := binary(),
@@ -33,7 +33,7 @@ seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is
     before => [unicode:chardata()]
 }.
 
-%% The script is not on the host, or is another.
+%% This version of the script is not on the host.
 -define(NO_SCRIPT, 119).
 
 -spec run(settings(), binary(), [binary()], sderl_ops_port:input(), pos_integer()) ->
@@ -77,9 +77,7 @@ run_alone(Settings, Cluster, Arguments, Input, Limit) ->
             Answer
     end.
 
--doc """
-Has one host give a release to another. Nothing but this call has an agent forwarded.
-""".
+-doc "Has one host give a release to another. Only this call has an agent forwarded.".
 -spec give(settings(), settings(), binary(), [binary()], pos_integer()) ->
     sderl_ops_transport:answer().
 give(#{folder := Folder} = Giver, Receiver, Cluster, Arguments, Limit) ->
@@ -105,7 +103,7 @@ ask(Words, Folder) ->
         false -> {error, ~"the folder for connections cannot be made"}
     end.
 
-%% Checked, so that one that was cut off never gets the name of a whole one.
+%% The script gets its name only after its checksum was checked.
 put_script(Settings, Base, Script, Sum, Limit) ->
     Command = remote(
         "umask 077; mkdir -p \"$0\" && cd \"$0\" && cat >.script.$$ "
@@ -114,7 +112,7 @@ put_script(Settings, Base, Script, Sum, Limit) ->
         [Base, Sum]),
     call(maps:remove(before, Settings), Command, {bytes, Script}, Limit).
 
-%% Whatever shell the user has there, it only reads one line in single quotes.
+%% The user's shell there, whichever it is, only reads one line in single quotes.
 remote(Shell, Words) ->
     lists:join(" ", ["exec sh -c", quote(Shell) | [quote(Word) || Word <- Words]]).
 
@@ -123,7 +121,7 @@ quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
 call(Given, Command, Input, Limit) ->
     case ssh(Given, Command, Input) of
         {ok, Words, Settings} ->
-            ok = count(Input, Command),
+            ok = sderl_ops_sent:count_call(Input, Command),
             answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit);
         {error, _} = Error ->
             Error
@@ -136,7 +134,7 @@ ssh(#{address := Address, folder := Folder} = Given, Command, Input) ->
         {_, {error, Why}} ->
             {error, {cannot_read, Folder, Why}};
         {Ssh, {ok, Settings}} ->
-            %% Sockets have short names only when they are named from their folder.
+            %% ssh runs in the folder, so that the paths of sockets are short enough.
             Before = maps:get(before, Settings, []),
             Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder)
                      | Before ++ [Ssh]]
@@ -144,7 +142,7 @@ ssh(#{address := Address, folder := Folder} = Given, Command, Input) ->
             {ok, Words, Settings}
     end.
 
-%% A host key that was told is in a file of its own, by its content.
+%% A host key that a program told is put into a file of its own, named by its checksum.
 know(#{host_key := Key, address := Address, port := Port, folder := Folder} = Settings) ->
     Line = ["[", Address, "]:", integer_to_list(Port), " ", Key, "\n"
             | [[Address, " ", Key, "\n"] || Port =:= 22]],
@@ -166,10 +164,6 @@ know(#{folder := Folder} = Settings) ->
         ok -> {ok, Settings};
         {error, _} = Error -> Error
     end.
-count({file, File}, _) -> sderl_ops_sent:count(archive, filelib:file_size(File));
-count({bytes, Data}, Command) ->
-    sderl_ops_sent:count(control, iolist_size(Data) + iolist_size(Command));
-count(none, Command) -> sderl_ops_sent:count(control, iolist_size(Command)).
 
 options(#{port := Port} = Settings, Input) ->
     {Seconds, Times} = alive(Settings),
@@ -208,7 +202,7 @@ file_option(File) ->
 
 %% ------------------------------------------------------------------ what ssh says
 
-%% 255 is its own, and 118 that of one without an agent; all others are the program's.
+%% Status 255 is ssh's own, 118 means that there is no agent; all others are the program's.
 answer({ok, 255, Output}, Settings, _) -> {error, explain(Output, Settings)};
 answer({ok, 118, Output}, #{before := _}, _) ->
     {error, {relay, link, {no_relay, last_lines(Output)}}};
@@ -216,7 +210,7 @@ answer({ok, Status, Output}, _, _) -> {ok, Status, Output};
 answer({error, timeout, Output}, _, Limit) -> {error, {timeout, Limit, Output}};
 answer({error, killed, Output}, _, _) -> {error, {cut_off, Output}}.
 
--doc "What ssh means by its last lines.".
+-doc "The error that ssh's last lines of output mean.".
 -spec explain(binary(), map()) -> sderl_ops_host:why().
 explain(Output, Settings) ->
     {Seconds, Times} = alive(Settings),
@@ -238,7 +232,7 @@ explain(Output, Settings) ->
 is_in(Texts, Output) ->
     binary:match(Output, [list_to_binary(Text) || Text <- Texts]) =/= nomatch.
 
-%% Earlier answers of the script are no complaint.
+%% Without the answers of the script.
 last_lines(Output) ->
     Lines = [Line || Line <- binary:split(Output, [~"\n", ~"\r"], [global, trim_all]),
                      not is_answer(Line)],

@@ -1,19 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_openssh_relay).
 -moduledoc """
-What one host needs so that it can reach another over ssh for a moment: the other's host keys, and
-an agent. No key is ever written on a host.
+What one host needs to reach another one over ssh for one call: the other's host keys, and an agent.
+No key is ever written on a host.
 
-Where the provider names a `key`, an agent of its own has that key alone for the time of the call.
-The agent lets it be used for two things: the login at the giver, and, from there, the login of that
-user at that receiver; both are known by their host keys. Where no `key` is named, the agent of the
-service's user is forwarded as it is, for the time of the call.
+If the provider names a `key`, the call has an agent of its own with that key alone. The agent lets
+it be used for two things: the login at the giver, and, from there, the login of that user at that
+receiver; both are identified by their host keys. If no `key` is named, the agent of the service's
+user is forwarded for the time of the call.
 """.
 
 -export([command/5]).
 -export_type([lent/0]).
 
--doc "`input` are the keys of the receiver; `file` is to be deleted after the call.".
+-doc "`input` are the receiver's host keys; `file` has to be deleted after the call.".
 -type lent() :: #{
     before := [unicode:chardata()],
     arguments := [binary()],
@@ -24,7 +24,7 @@ service's user is forwarded as it is, for the time of the call.
 %% As long as a transfer may take.
 -define(KEY_S, 960).
 
-%% The agent ends with what it runs, also when that is killed.
+%% The agent ends with the command that it runs, also when that is killed.
 -define(AGENT, """
 unset SSH_ASKPASS DISPLAY
 ssh-add -q -t "$1" -H "$2" -h giver -h "giver>$3" "$4" </dev/null || exit 118
@@ -35,8 +35,8 @@ exec "$@"
 -type settings() :: sderl_ops_openssh:settings().
 
 -doc """
-What is run before the ssh to the giver, what its script is told, and what it reads. `Ask` runs a
-program of this machine.
+The command that runs ssh to the giver, and the arguments and input of the script there. `Ask` runs
+a program of this machine.
 """.
 -spec command(settings(), settings(), Options :: fun((settings()) -> [unicode:chardata()]),
               Ask :: fun(([unicode:chardata(), ...]) -> {ok, binary()} | {error, binary()}),
@@ -78,7 +78,7 @@ lend(Key, Known, User, Folder, Lent) ->
             {error, unicode:characters_to_binary([File, ": ", file:format_error(Why)])}
     end.
 
-%% As OpenSSH's configuration has it: the giver has another one.
+%% By this machine's OpenSSH configuration, which the giver does not have.
 resolve(#{address := Address, port := Port} = Settings, Options, Ask) ->
     maybe
         {ok, Output} ?= Ask(["ssh", "-G"] ++ Options(Settings) ++ ["--", Address]),

@@ -4,21 +4,22 @@
 Runs a program of this machine to its end, or until a limit; nothing of it outlives the call or the
 caller, even when the virtual machine is killed.
 
-A port cannot close a program's input and go on reading its output, and closing it ends no program.
-So a shell stands between: it hands on so many bytes and closes the program's input; then it waits
-for its own input to end, which it does with the port, and kills its group of processes.
+A port cannot close a program's input and go on reading its output, and closing the port does not
+end the program. So a shell runs the program: it passes the given number of bytes on and closes the
+program's input; then it waits until its own input ends, which happens when the port is closed, and
+kills its process group.
 """.
 
 -export([run/3, run/4]).
 -export_type([input/0]).
 
--doc "What the program reads. Bytes are for what must not lie in a file.".
+-doc "The program's input. Bytes are never written to a file.".
 -type input() :: none | {bytes, iodata()} | {file, file:filename_all()}.
 
 %% A program that writes more than this is not read further.
 -define(MOST_OUTPUT, 1_000_000).
 
-%% The shell's group of processes is its own: a port's program leads one.
+%% The program of a port leads a process group of its own.
 -define(SHELL, """
 bytes=$1 file=$2
 shift 2
@@ -50,7 +51,7 @@ run(Command, Input, Limit) -> run(Command, Input, Limit, []).
     {ok, Status :: non_neg_integer(), Output :: binary()}
     | {error, timeout | killed, Output :: binary()}.
 run(Command, Input, Limit, Options) ->
-    %% A port that breaks ends what it is linked to, so it has a process of its own.
+    %% A port that fails ends the process that it is linked to, so it has one of its own.
     Caller = self(),
     {Runner, Monitor} = spawn_monitor(fun() ->
         _ = process_flag(trap_exit, true),
@@ -89,7 +90,7 @@ deadline(Limit) -> erlang:monotonic_time(millisecond) + Limit.
 left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-%% A program that does not read must not stop the caller for ever.
+%% A program that does not read must not block the caller for ever.
 send(_, <<>>, _, _) ->
     ok;
 send(Port, Data, Deadline, Watch) ->
@@ -109,7 +110,7 @@ send(Port, Data, Deadline, Watch) ->
                     end
             end
     catch
-        %% It has ended; what it said is still to be read.
+        %% The program has ended; its output is still to be read.
         error:badarg -> ok
     end.
 
@@ -131,7 +132,7 @@ read(Port, Output, Deadline, Watch) ->
         {error, timeout, Output}
     end.
 
-%% The end is always kept: the exit status is there.
+%% The end of the output is always kept, because it has the exit status.
 keep(Output, Data) when byte_size(Output) + byte_size(Data) =< ?MOST_OUTPUT ->
     <<Output/binary, Data/binary>>;
 keep(Output, Data) ->
@@ -152,7 +153,7 @@ ended(Output) ->
 
 close(Port, Result) ->
     case {Result, erlang:port_info(Port, os_pid)} of
-        %% The port does not close while it has something to send that nobody reads.
+        %% The port would not close while it has unread input for the program.
         {{error, timeout, _}, {os_pid, Group}} ->
             _ = os:cmd("kill -9 -" ++ integer_to_list(Group)),
             ok;

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_provider).
 -moduledoc """
-Where hosts come from. A provider is a module of this behaviour; what it needs to know is the map of
+Where hosts come from. A provider is a module of this behaviour; its configuration is the map of
 that provider in the file.
 """.
 
@@ -25,7 +25,7 @@ that provider in the file.
     connection := sderl_ops_transport:connection()
 }.
 
--doc "The hosts that there are; an error is a sentence.".
+-doc "The provider's hosts; an error is a sentence.".
 -callback hosts(config(), context()) -> {ok, [found()]} | {error, unicode:chardata()}.
 
 -doc "The hosts of a provider by their ids, which are `PROVIDER/NAME`.".

@@ -1,14 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sent).
 -moduledoc """
-How much this service has sent to hosts since it began: archives of releases, and all else
+How much this service has sent to hosts since it began: archives of releases, and everything else
 (commands, the host script, files of instances).
 
-What is counted is what is handed to the program that reaches the host; encryption and the network
-add to it. An archive that was cut off counts whole.
+The bytes are counted before encryption. An archive that was cut off counts whole.
 """.
 
--export([start/0, count/2, read/0]).
+-export([start/0, count/2, count_call/2, read/0]).
 -export_type([sent/0]).
 
 -type sent() :: #{
@@ -32,6 +31,12 @@ count(What, Bytes) ->
             ok = counters:add(Counters, First, 1),
             counters:add(Counters, First + 1, Bytes)
     end.
+
+-doc "Counts a call of the host script: its input, and without a file also its command.".
+-spec count_call(sderl_ops_port:input(), Command :: iodata()) -> ok.
+count_call({file, File}, _) -> count(archive, filelib:file_size(File));
+count_call({bytes, Data}, Command) -> count(control, iolist_size(Data) + iolist_size(Command));
+count_call(none, Command) -> count(control, iolist_size(Command)).
 
 -spec read() -> sent().
 read() ->

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_session).
 -moduledoc """
-One session with the host script (`serve` of `priv/host.sh`): calls go there as lines and are done
-side by side, and what each says comes back with its number.
+One session with the host script (`serve` of `priv/host.sh`): calls are sent as lines and done side
+by side, and the output of each comes back with the call's number.
 
-It ends with its program, when nobody has called for a minute, and with the process that began it.
-The script goes on with what it has begun, and begins nothing any more. A program that reaches a
-host which does not answer has to end by itself.
+The session ends with its program, after a minute without calls, and with the process that began it.
+The script then finishes the calls that it has begun, and begins no others. If the host does not
+answer, the program that reaches it has to end by itself.
 """.
 
 -behaviour(gen_server).
@@ -16,14 +16,14 @@ host which does not answer has to end by itself.
 
 -record(call, {
     from :: gen_server:from(),
-    %% Lines, the last one first.
+    %% Lines in reverse order.
     output = [] :: [iodata()]
 }).
 
 -record(s, {
     port :: port(),
     calls = #{} :: #{Number :: pos_integer() => #call{}},
-    %% The part of a line that has come, and the last output that belongs to no call.
+    %% An incomplete line, and the last output that belongs to no call.
     line = <<>> :: binary(),
     said = <<>> :: binary()
 }).
@@ -31,11 +31,11 @@ host which does not answer has to end by itself.
 -define(IDLE_MS, 60_000).
 -define(MOST_SAID, 4_096).
 
--doc "Runs the program, and does not wait for it.".
+-doc "Starts the program, and does not wait for it.".
 -spec start_link([unicode:chardata(), ...]) -> gen_server:start_ret().
 start_link(Command) -> gen_server:start_link(?MODULE, Command, []).
 
--doc "A call, with what it reads; see `sderl_ops_sessions:call/5`.".
+-doc "A call, with its input; see `sderl_ops_sessions:call/5`.".
 -spec call(pid(), [binary()], iodata(), Limit :: pos_integer()) ->
     {ok, Status :: non_neg_integer(), Output :: binary()}
     | {ended, Status :: non_neg_integer(), Said :: binary()}
@@ -47,7 +47,7 @@ call(Session, Arguments, Data, Limit) ->
         gen_server:call(Session, {call, Line, Data}, Limit)
     catch
         exit:{timeout, _} -> {error, timeout};
-        %% It ended before, and took nothing.
+        %% The session had ended before the call.
         exit:{noproc, _} -> none;
         exit:_ -> {ended, 1, <<>>}
     end.
@@ -71,11 +71,11 @@ handle_call({call, Line, Data}, From, #s{port = Port, calls = Calls} = S) ->
                             Data]) of
         true -> next(S#s{calls = Calls#{Number => #call{from = From}}})
     catch
-        %% Its end is on the way.
+        %% The program has ended; its exit status comes next.
         error:badarg -> {reply, none, S, ?IDLE_MS}
     end.
 
-%% The script has files by the number, so as few as are needed.
+%% The script keeps files by the number of the call, so low numbers are used again.
 free(Number, Calls) when is_map_key(Number, Calls) -> free(Number + 1, Calls);
 free(Number, _) -> Number.
 

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sessions).
 -moduledoc """
-The sessions of a service, one for each host (`m:sderl_ops_session`): a call in one costs neither a
-connection nor a program of this machine.
+The sessions of a service, one for each host (`m:sderl_ops_session`): a call in a session needs
+neither a connection nor a program of its own.
 
-They are begun by the service, and end with it. Without it, and where a call does not fit, whoever
-asks does it by itself: so the first call for a host, which also brings the host script there, and
-what has a file for its input or arguments that are more than names and numbers.
+They end with the service. Some calls are made without a session: the first one for a host, which
+also installs the host script, and those with a file as input or with arguments other than names and
+numbers.
 """.
 
 -behaviour(gen_server).
@@ -15,21 +15,21 @@ what has a file for its input or arguments that are more than names and numbers.
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([open/0]).
 
--doc "The program that is the session, and its arguments; `none` where there is none.".
+-doc "The command of the session; `none` if there can be none.".
 -type open() :: fun(() -> [unicode:chardata(), ...] | none).
 
 -record(s, {
-    %% Keys that were asked for, with their sessions.
+    %% The sessions by key; `none` until the second call.
     sessions = #{} :: #{Key :: term() => pid() | none}
 }).
 
--doc "Begins to have sessions.".
+-doc "Starts it, without sessions.".
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc """
 A call of the host script in the session of `Key`. `ended`: the session ended meanwhile, with a
-status and its last words; `none`: nothing was done, as there is no session for it.
+status and its last output; `none`: nothing was done, because there is no session for the call.
 """.
 -spec call(Key :: term(), open(), [binary()], sderl_ops_port:input(), Limit :: pos_integer()) ->
     {ok, Status :: non_neg_integer(), Output :: binary()}

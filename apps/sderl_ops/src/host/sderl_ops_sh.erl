@@ -12,17 +12,12 @@
     sderl_ops_transport:answer().
 run(#{base := Base}, Cluster, Arguments, Input, Limit) ->
     Command = ["/bin/sh", script(), filename:absname(Base), Cluster | Arguments],
-    ok = count(Input, Arguments),
+    ok = sderl_ops_sent:count_call(Input, Arguments),
     case sderl_ops_port:run(Command, Input, Limit) of
         {ok, Status, Output} -> {ok, Status, Output};
         {error, timeout, Output} -> {error, {timeout, Limit, Output}};
         {error, killed, Output} -> {error, {cut_off, Output}}
     end.
-
-count({file, File}, _) -> sderl_ops_sent:count(archive, filelib:file_size(File));
-count({bytes, Data}, Words) ->
-    sderl_ops_sent:count(control, iolist_size(Data) + iolist_size(Words));
-count(none, Words) -> sderl_ops_sent:count(control, iolist_size(Words)).
 
 -doc "Has one folder give a release to another.".
 -spec give(map(), map(), binary(), [binary()], pos_integer()) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_ssh).
 -moduledoc """
-A list of hosts that are reached over ssh: `hosts` with `name`, `address` and `port`; for all of
-them `user`, `key` and `known_hosts`, each as OpenSSH has it where it is left out.
+A list of hosts that are reached over ssh: `hosts` with `name`, `address` and `port`, and for all of
+them `user`, `key` and `known_hosts`, which default to OpenSSH's own.
 """.
 
 -behaviour(sderl_ops_provider).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_tar).
 -moduledoc """
-Writes tar archives that depend on what is in them alone: no time, no owner, no order of a folder.
-So the same files have the same sum, whoever packs them.
+Writes tar archives that depend on their files alone: without times and owners, and in a fixed
+order. So the same files have the same checksum, whoever packs them.
 """.
 
 -export([entry/2, padding/1, closing/0, entries/1]).
@@ -19,7 +19,7 @@ So the same files have the same sum, whoever packs them.
     {Name :: binary(), Mode :: non_neg_integer(), iodata()}
     | {Name :: binary(), {link, binary()} | folder | fifo}.
 
--doc "What stands before the contents of a file.".
+-doc "The header of an entry, which comes before the contents of a file.".
 -spec entry(Name :: binary(), kind()) -> iodata().
 entry(Name, {file, Size, Mode}) ->
     [long(Name, $L), header(short(Name), Size, Mode, $0, ~"")];
@@ -30,7 +30,7 @@ entry(Name, folder) ->
 entry(Name, fifo) ->
     [long(Name, $L), header(short(Name), 0, 8#600, $6, ~"")].
 
--doc "What stands after it.".
+-doc "The padding after the contents of a file.".
 -spec padding(Size :: non_neg_integer()) -> binary().
 padding(Size) ->
     Bits = ((512 - Size rem 512) rem 512) * 8,
@@ -39,7 +39,7 @@ padding(Size) ->
 -spec closing() -> binary().
 closing() -> <<0:(1024 * 8)>>.
 
--doc "The entries of what is in memory, in this order; `closing/0` makes an archive of them.".
+-doc "Entries of files in memory, in this order; `closing/0` after them makes an archive.".
 -spec entries([in_memory()]) -> iodata().
 entries(Files) -> lists:map(fun entry_in_memory/1, Files).
 
@@ -49,7 +49,7 @@ entry_in_memory({Name, Mode, Data}) ->
 entry_in_memory({Name, Kind}) ->
     entry(Name, Kind).
 
-%% A name that has no room in the header is an entry before it, as GNU tar has it.
+%% A name that is too long for the header is an entry of its own before it, as in GNU tar.
 long(Name, _) when byte_size(Name) =< 100 ->
     [];
 long(Name, Kind) ->

@@ -7,20 +7,20 @@
 -doc "The module, and what it needs to reach one host.".
 -type connection() :: {module(), map()}.
 
--doc "The script's exit status and all that was written; or why it did not run to its end.".
+-doc "The script's exit status and its output; or why it did not run to its end.".
 -type answer() ::
     {ok, Status :: non_neg_integer(), Output :: binary()} | {error, sderl_ops_host:why()}.
 
 -doc """
-Runs the script with these arguments, after those for the cluster's folder. Nothing that it starts
-here may outlive the call.
+Runs the script with these arguments. No process that it starts on this machine may outlive the
+call.
 """.
 -callback run(Settings :: map(), Cluster :: binary(), [binary()], sderl_ops_port:input(),
               LimitMs :: pos_integer()) -> answer().
 
 -doc """
 Has one host give a release to another one that is reached in the same way. The arguments are those
-of the giver's script; where the receiver is comes after them.
+of the giver's script; the callback appends how the receiver is reached.
 """.
 -callback give(Giver :: map(), Receiver :: map(), Cluster :: binary(), [binary()],
                LimitMs :: pos_integer()) -> answer().

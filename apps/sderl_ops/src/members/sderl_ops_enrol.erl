@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_enrol).
 -moduledoc """
-How a member that has nothing of the store comes to it: it makes the store with the others, joins
-the one that is there, or waits and says for what.
+How a member without a part of the store gets one: it makes the store with the others, joins the
+store that is there, or waits and says for what.
 """.
 
 -export([try_it/3, decide/4]).
 -export_type([told/0, answers/0]).
 
 -doc """
-What a member says to another one. `brings`: it has what a service with one member had stored.
+What a member tells another one. `brings`: it has the data of a service with one member.
 """.
 -type told() :: #{
     stage := sderl_ops_raft:stage(),
@@ -18,10 +18,10 @@ What a member says to another one. `brings`: it has what a service with one memb
     brings => boolean()
 }.
 
--doc "What each member tells, or why it does not.".
+-doc "What each member has told, or why it has not.".
 -type answers() :: #{node() => told() | silent | refused}.
 
--doc "Does what `decide/4` says; `Ask` asks members what they tell, in the order of the nodes.".
+-doc "Does what `decide/4` says; `Ask` gives what members tell, in the order of the nodes.".
 -spec try_it(file:filename(), sderl_ops_raft:mark(),
              Ask :: fun(([node()]) -> [{ok, told()} | term()])) ->
     ok | {waits, unicode:chardata()}.
@@ -46,7 +46,7 @@ try_it(Folder, #{self := #{node := Self} = Own, members := Members} = Mark, Ask)
             Waits
     end.
 
-%% The cookie that the service makes for its cluster is there before the first revision is.
+%% The cluster's cookie is made together with the store, before the first revision.
 found(Folder, Mark, Others) ->
     maybe
         ok ?= sderl_ops_share:ensure_cookie(Folder),
@@ -61,14 +61,14 @@ join(Folder, Via) ->
 
 done(ok) -> ok;
 done({error, Why}) ->
-    {waits, io_lib:format("that did not work and is tried again: ~0tP", [Why, 12])}.
+    {waits, io_lib:format("it could not join, and tries again: ~0tP", [Why, 12])}.
 
 -doc """
 What to do, by the answers of the others. Pure.
 
-A store is made when all members answer, name the same members, and have none: by the one that
-brings what a service with one member had stored, or else by the first by name. A store that is
-there is joined by those whom it expects.
+The store is made when all members answer, name the same members, and have no store: by the one that
+brings the data of a service with one member, or else by the first one by name. An existing store is
+joined by the members that it expects.
 """.
 -spec decide(Self :: node(), Brings :: boolean(), Members :: [node()], answers()) ->
     found | {join, Via :: node()} | {waits | add, Why :: unicode:chardata()}.
@@ -80,7 +80,7 @@ decide(Self, Brings, Members, Answers) ->
         [_ | _] = Stores -> decide_join(Self, Stores)
     end.
 
-%% One that has just started has a store that it has not read yet.
+%% A member that has just started may have a store that it has not read yet.
 decide_unknown(Self, Brings, Members, Answers) ->
     case [Node || Node := #{stage := member} <- maps:iterator(Answers, ordered)] of
         [] -> decide_first(Self, Brings, Members, Answers);
@@ -110,7 +110,7 @@ decide_first(Self, Brings, Members, Answers) ->
 
 decide_founder(_, [_, _ | _] = Bringers, _) ->
     {waits, ["each of ", words(Bringers), " has the store of a service with one member, and only "
-             "one can be gone on with: start the others with empty folders"]};
+             "one can be continued: start the others with empty folders"]};
 decide_founder(Self, Bringers, Members) ->
     case hd(Bringers ++ Members) of
         Self -> found;

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_invite).
--moduledoc "Who belongs to a service with several members, as an operator decides it.".
+-moduledoc "Adds and removes members of a service, as an operator asks for it.".
 
 -export([add/1, remove/1]).
 
 -define(CALL_MS, 10_000).
 
 -doc """
-Lets a member come: a new one, or one that has lost its disk. It joins by itself when it runs.
+Admits a member: a new one, or one that has lost its disk. It joins by itself when it runs.
 """.
 -spec add(Named :: string()) -> ok | {error, unicode:chardata()}.
 add(Named) ->
@@ -19,7 +19,7 @@ add(Named) ->
         sentence(sderl_ops_raft:expect(Member))
     end.
 
-%% One that has its part of the store would have to give that up.
+%% Refuses a member that has its part of the store.
 check_gone(Node, Roster) ->
     case {Roster, lists:member(Node, [node() | nodes()])} of
         {#{Node := {_, joined}}, true} when Node =:= node() -> {error, already(Node)};
@@ -35,7 +35,7 @@ check_gone(Node, Roster) ->
 
 already(Node) -> [atom_to_list(Node), " belongs to the service, and has its part of the store"].
 
--doc "Takes a member out for good. One that runs is told, and ends.".
+-doc "Removes a member for good. If it runs, it is told, and ends.".
 -spec remove(Named :: string()) -> ok | {error, unicode:chardata()}.
 remove(Named) ->
     maybe

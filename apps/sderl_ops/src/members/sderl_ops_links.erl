@@ -1,18 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_links).
 -moduledoc """
-The links between the members of a service: Erlang distribution with a cookie of their own, on one
-port each (`m:sderl_ops_ports`), to and from members alone.
+The links between the members of a service: Erlang distribution with a cookie of its own, with one
+port for each member (`m:sderl_ops_ports`), between members alone.
 """.
 
--export([begin_as/3, allow/1, connect/1, why_not/1, make_cookie/1, cookie_file/1]).
+-export([begin_as/3, allow/1, connect/1, why_not/1, make_cookie/1]).
 
 %% A member that is cut off is noticed after this many seconds, give or take a quarter.
 -define(TICK_S, 8).
 -define(LOOK_MS, 2_000).
 
--doc "Where a member's folder has the cookie of the members.".
--spec cookie_file(file:filename_all()) -> file:filename_all().
+%% The file with the cookie that the members share.
 cookie_file(Folder) -> filename:join(Folder, "members.cookie").
 
 -doc "Makes this virtual machine a member's node. An error is a sentence.".
@@ -28,7 +27,7 @@ begin_as(#{node := Node, address := Address, port := Port}, Members, Folder) ->
         ok = sderl_ops_ports:set(Port, Members),
         Options = #{name_domain => longnames, net_ticktime => ?TICK_S},
         {ok, _} ?= start(Node, Options, Address, Port),
-        %% Nobody else can have come before there is a cookie.
+        %% Without a cookie no node can have connected before this.
         ok = net_kernel:allow([Other || #{node := Other} <- Members]),
         true = erlang:set_cookie(binary_to_atom(Cookie())),
         ok
@@ -46,7 +45,7 @@ start(Node, Options, Address, Port) ->
         {error, _} -> {error, cannot_listen(Node, Address, Port, "another program has it")}
     end.
 
-%% A failure in the distribution itself would come with a crash report.
+%% Checked before, because a failure in the distribution itself logs a crash report.
 check_free(Node, Address, Ip, Port) ->
     case gen_tcp:listen(Port, [{ip, Ip}, {reuseaddr, true}]) of
         {ok, Socket} -> gen_tcp:close(Socket);
@@ -54,7 +53,7 @@ check_free(Node, Address, Ip, Port) ->
     end.
 
 cannot_listen(Node, Address, Port, Why) ->
-    io_lib:format("~ts cannot listen at ~ts, port ~b: ~ts (that has to be an address of this "
+    io_lib:format("~ts cannot listen at ~ts, port ~b: ~ts (the address has to be one of this "
                   "machine, and the port free)", [Node, Address, Port, Why]).
 
 resolve(Address) ->
@@ -80,7 +79,7 @@ cookie(File) ->
                      "others"]}
     end.
 
--doc "Makes the cookie of the members where there is none.".
+-doc "Makes the cookie that the members share, if there is none.".
 -spec make_cookie(file:filename()) ->
     {made | there, file:filename_all()} | {error, unicode:chardata()}.
 make_cookie(Folder) ->
@@ -96,7 +95,7 @@ make_cookie(Folder) ->
             end
     end.
 
--doc "Lets members come that were added.".
+-doc "Accepts links from members that were added.".
 -spec allow([sderl_ops_roster:member()]) -> ok.
 allow(Members) ->
     {ok, Allowed} = net_kernel:allowed(),
@@ -111,8 +110,8 @@ connect(Nodes) ->
     lists:foreach(fun(Node) -> spawn(fun() -> net_kernel:connect_node(Node) end) end, Nodes).
 
 -doc """
-Of members to which there is no link: whether something listens at their ports, and so refuses the
-link, or nothing answers there.
+Why there is no link to members: something listens at the member's port, and so refuses the link, or
+nothing answers there.
 """.
 -spec why_not([sderl_ops_roster:member()]) -> #{node() => silent | refused}.
 why_not(Members) ->

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_member).
 -moduledoc """
-One of several members of a service. It finds the others, has its part of their store
-(`m:sderl_ops_raft`), and starts the server that decides and acts while it holds the lease
-(`m:sderl_ops_lease`); when it does not any more, that server and all that it was doing are killed.
+One of several members of a service. It connects to the others, runs its part of their store
+(`m:sderl_ops_raft`), and runs the server that decides and acts while it holds the lease
+(`m:sderl_ops_lease`). When it no longer holds the lease, it kills that server with all its steps.
 
-Where the service has one member there is no such process, and every question about others is
-answered so that this node acts.
+A service with one member has no such process. The functions here then answer that there are no
+others, and that this node acts.
 """.
 
 -behaviour(gen_server).
@@ -23,8 +23,8 @@ answered so that this node acts.
 -import(sderl_clock, [now_ms/0]).
 
 -doc """
-`act` starts the server, with the epoch with which it acts; `dismiss` ends the service of this
-virtual machine, for a reason; `folder` and `mark` are the member's.
+`act` starts the server with an epoch; `dismiss` ends the service of this virtual machine with a
+reason; `folder` and `mark` are the member's.
 """.
 -type options() :: #{
     folder := file:filename(),
@@ -44,7 +44,7 @@ virtual machine, for a reason; `folder` and `mark` are the member's.
     voters = [] :: [node()],
     leader :: node() | undefined,
     server = none :: none | {pid(), Epoch :: pos_integer()},
-    %% Until when no server is started after one that ended.
+    %% After a server has ended, no other is started until then.
     rest = now_ms() :: integer(),
     %% Links that are missing: when each is tried again, and how long that is put off.
     missing = #{} :: #{node() => {At :: integer(), DelayMs :: pos_integer()}},
@@ -60,26 +60,26 @@ virtual machine, for a reason; `folder` and `mark` are the member's.
 -define(REST_MS, 1_000).
 -define(ENROL_MS, 1_000).
 -define(MOST_DELAY_MS, 5_000).
-%% Beats come far more often where all is well.
+%% Usually beats come far more often.
 -define(QUIET_MS, 10_000).
 -define(CALL_MS, 10_000).
-%% All that was decided before has to be here before the first decision.
+%% How long the store may take to bring all earlier decisions here, before the first new one.
 -define(FENCE_MS, 5_000).
 -define(BEGINS, "this ops member is about to begin again: ask in some seconds").
 
 %% ---------------------------------------------------------------- questions
 
--doc "Starts it; the folder says how far the member is.".
+-doc "Starts it; the folder says whether the member has its part of the store.".
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
--doc "Whether there is a store here to read.".
+-doc "Whether the store can be read here.".
 -spec has_store() -> boolean().
 has_store() -> not is_member() orelse map_get(stage, ask(tell)) =:= member.
 
 -doc """
-Where the server is that acts. `soon`: there is none at the moment, and will be. `no`: there is none
-until an operator has done something.
+The node whose server acts. `soon`: none acts at the moment, but one will. `no`: none acts until an
+operator does something.
 """.
 -spec acting() -> {ok, node()} | {soon | no, Sentence :: unicode:chardata()}.
 acting() ->
@@ -104,7 +104,7 @@ others() ->
         false -> []
     end.
 
--doc "How many others have to know something so that a majority does.".
+-doc "How many other members make a majority together with this one.".
 -spec majority_of_others() -> non_neg_integer().
 majority_of_others() ->
     case is_member() of
@@ -113,7 +113,7 @@ majority_of_others() ->
     end.
 
 -doc """
-The folder for what lies on this machine on behalf of all members: `Folder` for a service with one.
+The folder for hosts that are folders of this machine; all members use the same one.
 """.
 -spec home(Folder :: file:filename()) -> {ok, file:filename_all()} | {apart, unicode:chardata()}.
 home(Folder) ->
@@ -133,7 +133,7 @@ home(Folder) ->
 tell() -> gen_server:call(?MODULE, tell, ?CALL_MS).
 
 -doc "All members for a person: who acts, who leads the store, who is away.".
--spec list() -> [map()] | none.
+-spec list() -> [sderl_ops_wire:member()] | none.
 list() ->
     case is_member() of
         true -> ask(list);
@@ -196,7 +196,7 @@ voters(#s{voters = Voters}) -> Voters.
 
 majority(S) -> length(voters(S)) div 2 + 1.
 
-%% The members to link to: those of this member's file, and those that came later.
+%% The members to link to: those of the roster, or, without one, those that this member was given.
 known(#s{roster = Roster} = S) -> [Node || #{node := Node} <- known_members(S, Roster)].
 
 known_members(#s{mark = #{members := Members}}, Roster) when Roster =:= #{} -> Members;
@@ -223,8 +223,8 @@ listed(#s{roster = Roster, voters = Voters, leader = Leader} = S) ->
 -spec handle_cast(dismiss, #s{}) -> {noreply, #s{}}.
 handle_cast(dismiss, S) -> {noreply, leave(S)}.
 
-%% Its part of the store is of no use, and is deleted at the next start. The files of a store are
-%% not deleted under it, so the whole service of this virtual machine ends.
+%% Its part of the store is deleted at the next start. That cannot be done while the store runs, so
+%% the whole service of this virtual machine ends.
 leave(#s{folder = Folder, mark = Mark, dismiss = Dismiss} = S) ->
     ok = sderl_ops_raft:write(Folder, Mark#{stage := joining}),
     logger:warning("sderl_ops: this member was removed from the service"),
@@ -232,7 +232,7 @@ leave(#s{folder = Folder, mark = Mark, dismiss = Dismiss} = S) ->
                  "come again"),
     (end_server(S))#s{stage = left, lease = sderl_ops_lease:new(node()), waits = "it was removed"}.
 
-%% ---------------------------------------------------------------- going round
+%% ---------------------------------------------------------------- the loop
 
 -doc false.
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
@@ -261,7 +261,7 @@ terminate(_, S) ->
     ok = give_back(end_write(end_server(S))),
     sderl_ops_store:close().
 
-%% A beat that is on its way would be the lease that the next write has to name.
+%% The next write has to name the last one, so that has to end first.
 end_write(#s{writer = none} = S) ->
     S;
 end_write(#s{writer = {Ref, Write, Began}} = S) ->
@@ -278,15 +278,14 @@ give_back(#s{lease = Lease}) ->
                           [sderl_ops_raft:swap(From, To), 12])
     end.
 
-%% Processes answer with their exit reason. Khepri takes any term for what is to be there; its types
-%% have no map.
+%% Processes answer with their exit reason. Khepri's types do not allow a map as the expected value.
 -dialyzer({nowarn_function, [begin_work/1, give_back/1]}).
 
 begin_work(Fun) ->
     {_, Ref} = spawn_opt(fun() -> exit({ended, Fun()}) end, [link, monitor]),
     Ref.
 
-%% Seldom where it does not succeed: each try of a wrong cookie is told in the logs of both.
+%% Each attempt with a wrong cookie is logged on both sides, so failing ones become rare.
 link_missing(#s{missing = Before} = S) ->
     Now = now_ms(),
     Missing = known(S) -- [node() | nodes()],
@@ -296,7 +295,7 @@ link_missing(#s{missing = Before} = S) ->
     ok = sderl_ops_links:connect(maps:keys(Tried)),
     S#s{missing = maps:merge(maps:with(Missing, Before), Tried)}.
 
-%% ---------------------------------------------------------------- coming to the store
+%% ---------------------------------------------------------------- getting the store
 
 enrol(#s{stage = blank, enrol = none, folder = Folder, mark = Mark} = S) ->
     S#s{enrol = begin_work(fun() -> sderl_ops_enrol:try_it(Folder, Mark, fun ask_each/1) end)};
@@ -310,7 +309,7 @@ enrol(S) ->
 
 ask_each(Nodes) -> erpc:multicall(Nodes, ?MODULE, tell, [], ?CALL_MS).
 
-%% Not before it tells that it is a member may it tell that it brings nothing.
+%% The file that it brought is dropped only now: until then others must know that it brings one.
 enrolled({ended, ok}, #s{folder = Folder} = S) ->
     logger:notice("sderl_ops: this member has its part of the store"),
     ok = sderl_ops_moved:drop(Folder),
@@ -322,13 +321,13 @@ enrolled(Other, S) ->
 
 waits(Why, #s{waits = Before} = S) ->
     Text = unicode:characters_to_binary(Why),
-    %% Told where it runs in the foreground, too: somebody may have to do something about it.
+    %% Logged, because somebody may have to do something about it.
     _ = [logger:warning("sderl_ops: this member waits: ~ts", [Text]) || Text =/= Before],
     S#s{waits = Text, enrol = {again, now_ms() + ?ENROL_MS}}.
 
-%% ---------------------------------------------------------------- having been removed
+%% ---------------------------------------------------------------- removal
 
-%% Whoever was removed while it did not run hears no more of the store, and would wait for ever.
+%% A member that was removed while it did not run gets no beats, and would wait for ever.
 ask_others(#s{stage = member, asker = none, lease = Lease} = S) ->
     Others = [Node || Node <- known(S), lists:member(Node, nodes())],
     case sderl_ops_lease:quiet_ms(now_ms(), Lease) > ?QUIET_MS andalso Others of
@@ -351,8 +350,8 @@ others_told(_, S) ->
     S.
 
 -doc """
-Whether a member has joined and was not removed since, as a majority knows it now. One that has its
-part of the store had joined before it asked, so `no` says that it was removed.
+Whether a member has joined and was not removed since, as a majority knows it now. A member that has
+its part of the store has joined before, so for such a one `no` means that it was removed.
 """.
 -spec has_joined(node()) -> yes | no | unknown.
 has_joined(Node) ->
@@ -438,7 +437,7 @@ begin_server(Epoch, #s{act = Act, lease = Lease} = S) ->
             S#s{rest = now_ms() + ?REST_MS}
     end.
 
-%% Not later than the lease ends, whatever else there is to do.
+%% Checks again when the lease ends.
 check_in_time(#s{lease = Lease} = S) ->
     case sderl_ops_lease:until(Lease) of
         none -> S;
@@ -450,7 +449,7 @@ check_in_time(#s{lease = Lease} = S) ->
 end_server(#s{server = none} = S) ->
     S;
 end_server(#s{server = {Pid, _}} = S) ->
-    %% Its steps are linked to it, and what they started on this machine ends with them.
+    %% Its steps are linked to it, and the programs that they started end with them.
     unlink(Pid),
     Monitor = monitor(process, Pid),
     exit(Pid, kill),

@@ -4,7 +4,7 @@
 
 -export([begin_in/1, is_member/0, folder/0]).
 
--doc "From now on it is, until the virtual machine ends.".
+-doc "Makes this virtual machine a member, until it ends.".
 -spec begin_in(file:filename()) -> ok.
 begin_in(Folder) -> persistent_term:put(?MODULE, Folder).
 

@@ -1,17 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_ports).
 -moduledoc """
-Where the members of a service listen, in place of a port mapper (`-epmd_module`): each has one port
-that is known beforehand, and no other node can be found.
-
-It is given the members by `set/2`, and may be told of others later.
+Replaces the port mapper for members of a service (`-epmd_module`): each has one port that is known
+beforehand, and no other node can be found. The members are set by `set/2`, also when some are
+added.
 """.
 
 -export([set/2, in_use/0]).
 -export([start_link/0, register_node/2, register_node/3, listen_port_please/2, names/1]).
 -export([port_please/2, port_please/3, address_please/3]).
 
-%% Of the distribution protocol, as erl_epmd tells it.
+%% The version of the distribution protocol that erl_epmd returns.
 -define(VERSION, 6).
 
 -doc "The port of this node, and all members.".
@@ -32,7 +31,7 @@ start_link() -> ignore.
 -spec register_node(atom() | string(), inet:port_number()) -> {ok, -1}.
 register_node(_, _) -> {ok, -1}.
 
-%% The virtual machine draws a number of its own for this life of the node.
+%% -1: the virtual machine chooses the creation of the node itself.
 -doc false.
 -spec register_node(atom() | string(), inet:port_number(), inet | inet6) -> {ok, -1}.
 register_node(_, _, _) -> {ok, -1}.

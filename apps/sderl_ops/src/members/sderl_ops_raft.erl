@@ -1,31 +1,32 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_raft).
 -moduledoc """
-The store of a service that has several members: who belongs to it, how a member comes to it, and
-the lease (`m:sderl_ops_lease`). It is the store of `m:sderl_ops_store` with more members, and its
-functions are for the member itself; those for others are in `m:sderl_ops_member`.
+The store of a service with several members: its members, how a member joins, and the lease
+(`m:sderl_ops_lease`). It is the store of `m:sderl_ops_store` with more members. The functions here
+are for the member itself; those for others are in `m:sderl_ops_member`.
 
-A member's folder says how far it is (`t:stage/0`). One store is made, by the first of the members
-by name, when all that were named answer and none has one; so two halves never make two. All others
-join it. Who may join is in the roster, which is in the store: each member once, so one that has
-lost its disk does not come back by itself with a store that forgot what it had promised.
+A member's folder says how far it is (`t:stage/0`). The store is made once, by the first member by
+name, when all named members answer and none has a store; so the two sides of a split network never
+make two. All others join it. The roster, which is in the store, says who may join, and each member
+may join once: a member that has lost its disk must not come back by itself, because its new part of
+the store has forgotten its Raft votes.
 """.
 
 -export([read/1, write/2]).
 -export([open/1, found/3, join/2]).
--export([roster/0, roster_now/1, expect/1, joined/1, remove/1, members/0, home/1]).
+-export([roster/0, roster_now/1, expect/1, remove/1, members/0, home/1]).
 -export([lease/0, swap/2, fence/1]).
 -export_type([mark/0, stage/0, roster/0]).
 
 -include_lib("khepri/include/khepri.hrl").
 
 -doc """
-`blank`: it has no store. `founding`, `joining`: it was about to; what lies there is nobody's.
-`member`: it has its part of the store, and goes on with it.
+`blank`: it has no store. `founding`, `joining`: it was about to get one, and was interrupted; its
+files are deleted. `member`: it has its part of the store.
 """.
 -type stage() :: blank | founding | joining | member.
 
--doc "`id` is that of a member's part of the store: with another one it has lost it.".
+-doc "`id` is that of the member's part of the store; another one means that it was lost.".
 -type mark() :: #{
     self := sderl_ops_roster:member(),
     members := [sderl_ops_roster:member()],
@@ -39,21 +40,21 @@ lost its disk does not come back by itself with a store that forgot what it had 
 -define(START_MS, 30_000).
 -define(JOIN_MS, 30_000).
 -define(CHANGE_MS, 10_000).
-%% So that what did not come to a majority is known in time.
+%% Short, so that a lost majority is noticed in time.
 -define(WRITE_MS, 4_000).
 
 %% ---------------------------------------------------------------- the folder
 
--doc "What the folder says of its member; `none` is a folder of a service with one.".
+-doc "The member of a folder; `none` if the folder is that of a service with one member.".
 -spec read(file:filename()) -> {ok, mark()} | none | {error, unicode:chardata()}.
 read(Folder) ->
     case file:consult(mark(Folder)) of
         {ok, [#{self := _, members := _, stage := _} = Mark]} -> {ok, Mark};
         {error, enoent} -> none;
-        _ -> {error, [mark(Folder), " is not what a member of the service wrote"]}
+        _ -> {error, [mark(Folder), " is not a file of a member of the service"]}
     end.
 
--doc "Whole or not at all.".
+-doc "Writes the file of the member, whole or not at all.".
 -spec write(file:filename(), mark()) -> ok | {error, unicode:chardata()}.
 write(Folder, Mark) ->
     Part = mark(Folder) ++ ".part",
@@ -70,7 +71,7 @@ store(Folder) -> filename:join(Folder, "store").
 
 %% ---------------------------------------------------------------- beginning
 
--doc "Opens what the folder has; what an attempt left that did not end is taken away first.".
+-doc "Opens the store of a folder; the files of an interrupted attempt are deleted first.".
 -spec open(file:filename()) -> {ok, stage()} | {error, term()}.
 open(Folder) ->
     case read(Folder) of
@@ -96,7 +97,7 @@ open(Folder) ->
             Error
     end.
 
-%% A new part would have forgotten what the lost one had promised, and decide by itself.
+%% A new part would have forgotten the Raft votes of the lost one, and could decide by itself.
 open_part(Folder, #{id := Id}, Id) ->
     maybe
         ok ?= sderl_ops_store:start(?START_MS),
@@ -122,7 +123,7 @@ start(Folder) ->
         sderl_ops_store:start(?START_MS)
     end.
 
-%% From now on it goes on with what it has.
+%% Notes in the folder that the member has its part of the store.
 belongs(Folder, Mark) ->
     maybe
         ok ?= sderl_ops_store:keep_id(),
@@ -130,7 +131,7 @@ belongs(Folder, Mark) ->
     end.
 
 -doc """
-Makes the store, with all others to come, and what a service with one member had stored here.
+Makes the store, expects all other members, and loads the data of a service with one member.
 """.
 -spec found(file:filename(), mark(), Others :: [sderl_ops_roster:member()]) ->
     ok | {error, term()}.
@@ -153,10 +154,7 @@ expect_each([Member | Members]) ->
         expect_each(Members)
     end.
 
--doc """
-Joins the store of a member that answers. What this node has of it by the store's own account is
-removed first, as it has nothing.
-""".
+-doc "Joins the store of a member that answers. Khepri first resets this node's part.".
 -spec join(file:filename(), Via :: node()) -> ok | {error, term()}.
 join(Folder, Via) ->
     {ok, #{self := #{node := Self}} = Mark} = read(Folder),
@@ -171,7 +169,7 @@ join(Folder, Via) ->
 
 %% ---------------------------------------------------------------- members
 
--doc "All that belong, or may come, as this member's copy has it.".
+-doc "The members that have joined or may join, in this member's copy of the store.".
 -spec roster() -> roster().
 roster() ->
     case khepri:get_many(?STORE, [roster, ?KHEPRI_WILDCARD_STAR], #{timeout => ?WRITE_MS}) of
@@ -179,11 +177,11 @@ roster() ->
         {error, _} -> #{}
     end.
 
--doc "All that a majority has decided until now.".
+-doc "The roster as a majority knows it now.".
 -spec roster_now(Ms :: pos_integer()) -> {ok, roster()} | {error, term()}.
 roster_now(Ms) ->
     maybe
-        %% The one that leads makes sure that it still does, whatever it is asked.
+        %% The query itself does not matter: for its answer the leader checks that it still leads.
         {ok, _, _} ?= ra:consistent_query({?STORE, node()}, {erlang, is_tuple, []}, Ms),
         ok ?= fence(Ms),
         #{} = Roster ?= roster(),
@@ -194,12 +192,10 @@ roster_now(Ms) ->
         Other -> {error, Other}
     end.
 
--doc "Lets a member come that has nothing of the store.".
+-doc "Allows a member without a part of the store to join.".
 -spec expect(sderl_ops_roster:member()) -> ok | {error, term()}.
 expect(#{node := Node} = Member) -> put_member(Node, {Member, expected}).
 
--doc "A member has come.".
--spec joined(node()) -> ok | {error, term()}.
 joined(Node) ->
     case khepri:get(?STORE, [roster, atom_to_binary(Node)], #{timeout => ?CHANGE_MS}) of
         {ok, {Member, _}} -> put_member(Node, {Member, joined});
@@ -209,7 +205,7 @@ joined(Node) ->
 put_member(Node, Entry) ->
     khepri:put(?STORE, [roster, atom_to_binary(Node)], Entry, #{timeout => ?CHANGE_MS}).
 
--doc "A member belongs no more.".
+-doc "Removes a member.".
 -spec remove(node()) -> ok | {error, term()}.
 remove(Node) ->
     case ra:remove_member({?STORE, node()}, {?STORE, Node}, ?CHANGE_MS) of
@@ -222,7 +218,7 @@ remove(Node) ->
 forget(Node) ->
     khepri:delete(?STORE, [roster, atom_to_binary(Node)], #{timeout => ?CHANGE_MS}).
 
--doc "The members that decide, and who leads these, as far as this one knows.".
+-doc "The members that vote, and their leader, as far as this one knows.".
 -spec members() -> {[node()], Leader :: node() | undefined}.
 members() ->
     case ra:member_overview({?STORE, node()}, ?WRITE_MS) of
@@ -234,8 +230,8 @@ members() ->
     end.
 
 -doc """
-The folder in which hosts lie that are folders of this machine: that of the member that made the
-store, for all of them.
+The folder for hosts that are folders of this machine: for all members that of the one that made the
+store.
 """.
 -spec home(Folder :: file:filename()) -> file:filename_all().
 home(Folder) ->
@@ -246,7 +242,7 @@ home(Folder) ->
 
 %% ---------------------------------------------------------------- the lease
 
--doc "The lease, as this member's copy has it.".
+-doc "The lease, in this member's copy of the store.".
 -spec lease() -> {ok, sderl_ops_lease:lease() | none} | {error, term()}.
 lease() ->
     case khepri:get(?STORE, sderl_ops_store:lease_path(), #{timeout => ?WRITE_MS}) of
@@ -256,7 +252,7 @@ lease() ->
         {error, _} = Error -> Error
     end.
 
--doc "Writes it if it still is what it was.".
+-doc "Writes the lease if it is still the expected one.".
 -spec swap(From :: sderl_ops_lease:lease() | none, To :: sderl_ops_lease:lease()) ->
     ok | {error, term()}.
 swap(none, Lease) ->
@@ -269,12 +265,12 @@ swap(Before, Lease) ->
     khepri:compare_and_swap(?STORE, sderl_ops_store:lease_path(), Before, Lease,
                             #{timeout => ?WRITE_MS}).
 
-%% Below its place lies what a service with one member had stored.
+%% The first lease, if data of a service with one member lies below its path.
 put_first(Path, Lease) ->
     {Above, [Last]} = lists:split(length(Path) - 1, Path),
     Free = #if_all{conditions = [Last, #if_has_data{has_data = false}]},
     khepri:put(?STORE, Above ++ [Free], Lease, #{timeout => ?WRITE_MS}).
 
--doc "Returns when this member's copy has all that was decided before.".
+-doc "Returns when this member's copy has all earlier decisions.".
 -spec fence(pos_integer()) -> ok | {error, term()}.
 fence(Ms) -> khepri:fence(?STORE, Ms).

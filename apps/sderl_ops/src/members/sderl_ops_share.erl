@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_share).
 -moduledoc """
-Files that every member of a service needs: archives of releases, known by their checksum, and the
-cookie that the service makes for its cluster. They are read from another member over the members'
-own links, and written whole or not at all.
+Files that every member of a service needs: archives of releases, named by their checksums, and the
+cookie that the service makes for its cluster. They are copied from other members over the links
+between members, and written whole or not at all.
 """.
 
 -export([pull/3, pull_here/2, spread/3, spread/4, read/3, archive/2]).
@@ -11,8 +11,7 @@ own links, and written whole or not at all.
 -export_type([limits/0]).
 
 -doc """
-In milliseconds: how long those are waited for that a majority needs, and then those that it does
-not.
+In milliseconds: how long to wait until a majority has the files, and then for the other members.
 """.
 -type limits() :: #{pull := pos_integer(), rest := pos_integer()}.
 
@@ -22,11 +21,11 @@ not.
 -define(CALL_MS, 60_000).
 -define(LIMITS, #{pull => 900_000, rest => 10_000}).
 
--doc "Where a folder has an archive.".
+-doc "The path of an archive.".
 -spec archive(file:filename(), Sha :: binary()) -> file:filename_all().
 archive(Folder, Sha) -> filename:join([Folder, "archives", <<Sha/binary, ".tar.gz">>]).
 
--doc "Brings archives here that are missing, from the first of the members that has each.".
+-doc "Copies missing archives here, each from the first of the members that has it.".
 -spec pull(Folder :: file:filename(), [Sha :: binary()], From :: [node()]) ->
     ok | {error, unicode:chardata()}.
 pull(Folder, Shas, From) ->
@@ -41,7 +40,7 @@ pull(Folder, Shas, From) ->
             end
     end.
 
-%% So that they are not taken for ones that nobody needs.
+%% Marks archives as used, so that they are not deleted.
 use(Shas, Folder) ->
     Now = calendar:local_time(),
     lists:foreach(fun(Sha) -> _ = file:change_time(archive(Folder, Sha), Now) end, Shas).
@@ -85,7 +84,7 @@ copy(Node, Sha, At, Device, Sum) ->
             Error
     end.
 
--doc "A part of a file of this member, for another one.".
+-doc "Reads a part of a file, for another member.".
 -spec read(archive | cookie, binary(), non_neg_integer()) ->
     {ok, binary() | eof} | {error, term()}.
 read(What, Sha, At) ->
@@ -104,7 +103,7 @@ read(What, Sha, At) ->
         end
     end.
 
--doc "Makes the cookie of the cluster where there is none.".
+-doc "Makes the cookie of the cluster if there is none.".
 -spec ensure_cookie(file:filename()) -> ok | {error, file:posix() | badarg | terminated}.
 ensure_cookie(Folder) ->
     File = filename:join(Folder, "cookie"),
@@ -113,7 +112,7 @@ ensure_cookie(Folder) ->
         _ -> ok
     end.
 
--doc "Brings the cookie that the service made for its cluster here, over one of before.".
+-doc "Copies the cookie that the service made for its cluster here, over an earlier one.".
 -spec pull_cookie(file:filename(), From :: node()) -> ok | {error, term()}.
 pull_cookie(Folder, From) ->
     maybe
@@ -121,7 +120,7 @@ pull_cookie(Folder, From) ->
         write_secret(filename:join(Folder, "cookie"), Cookie)
     end.
 
--doc "A file that only its user can read, whole or not at all.".
+-doc "Writes a file that only its user can read, whole or not at all.".
 -spec write_secret(file:filename(), binary()) -> ok | {error, file:posix() | badarg | terminated}.
 write_secret(File, Bytes) ->
     Part = File ++ ".part",
@@ -135,14 +134,14 @@ write_secret(File, Bytes) ->
     end.
 
 -doc """
-Has the other members bring archives to themselves that this one has. Those that do not answer bring
-them when they need them; a majority of all has to have them.
+Has the other members copy archives of this one. A majority of all members has to have them; members
+that do not answer copy them when they need them.
 """.
 -spec spread([Sha :: binary()], Others :: [node()], Needed :: non_neg_integer()) ->
     ok | {error, unicode:chardata()}.
 spread(Shas, Others, Needed) -> spread(Shas, Others, Needed, ?LIMITS).
 
--doc "As `spread/3`, within other limits.".
+-doc "Like `spread/3`, with other limits.".
 -spec spread([Sha :: binary()], Others :: [node()], Needed :: non_neg_integer(), limits()) ->
     ok | {error, unicode:chardata()}.
 spread(Shas, Others, Needed, #{pull := Pull, rest := Rest}) ->
@@ -158,7 +157,7 @@ spread(Shas, Others, Needed, #{pull := Pull, rest := Rest}) ->
                                   [Have, length(Others), Needed])}
     end.
 
-%% One that hangs does not hold up the others for long.
+%% When enough members have them, the others are waited for only a short time.
 await_pulled(Asked, Have, {Needed, Rest} = Enough, Deadline) ->
     Until = case Have >= Needed of
                 true -> min(Deadline, now_ms() + Rest);
@@ -179,7 +178,7 @@ not_pulled(Why, Node, Left, Have, Enough, Until) ->
     logger:warning("sderl_ops: ~ts did not take the releases: ~0tP", [Node, Why, 12]),
     await_pulled(Left, Have, Enough, Until).
 
--doc "As `pull/3`, for another member.".
+-doc "Like `pull/3`, called by another member.".
 -spec pull_here([Sha :: binary()], From :: node()) -> ok | {error, unicode:chardata()}.
 pull_here(Shas, From) -> pull(sderl_ops_membership:folder(), Shas, [From]).
 

@@ -2,7 +2,7 @@
 -module(sderl_ops_alarmed).
 -moduledoc """
 Asks a dashboard for the alarms that are raised, by its REST interface: the monitoring is another
-program, which need not run on this machine, and without it the service lacks nothing else.
+program, which may run on another machine, and the service needs it for nothing else.
 """.
 
 -export([read/2]).
@@ -25,7 +25,7 @@ read(#{url := Url, token := Secret} = Source, Nodes) ->
         {ok, Token} ?= sderl_ops_secret:resolve(Secret),
         {ok, Options} ?= options(Source),
         ok = begin_profile(),
-        %% One that is reopened meanwhile is in both, and raised.
+        %% An alarm that is reopened meanwhile is in both lists, and counts as raised.
         {ok, Known} ?= pages(Url, "acknowledged", Token, Options),
         {ok, Raised} ?= pages(Url, "raised", Token, Options),
         #{state => up, at => At,
@@ -81,7 +81,7 @@ address(Url, State, Cursor) ->
     unicode:characters_to_list([string:trim(Url, trailing, "/"), "/api/v1/alarms?",
                                 uri_string:compose_query(Query)]).
 
-%% Nothing that is said of what went wrong has the token.
+%% No error text contains the token.
 page(Address, Token, Options) ->
     Headers = [{"authorization", "Bearer " ++ binary_to_list(Token())}],
     case httpc:request(get, {Address, Headers}, Options, [{body_format, binary}], ?PROFILE) of
@@ -96,7 +96,7 @@ page(Address, Token, Options) ->
         {error, _} -> {error, "it does not answer"}
     end.
 
-%% With IPv6 where that can be, or else with IPv4: by default the client has IPv4 alone.
+%% Tries IPv6 first, then IPv4: by default httpc knows IPv4 alone.
 begin_profile() ->
     {ok, _} = application:ensure_all_started([inets, ssl]),
     case inets:start(httpc, [{profile, ?PROFILE}]) of
@@ -129,7 +129,7 @@ decoded(Body) ->
         error:_ -> not_of_a_dashboard()
     end.
 
-not_of_a_dashboard() -> {error, "its answer is not of a dashboard"}.
+not_of_a_dashboard() -> {error, "its answer is not that of a dashboard"}.
 
 next(#{~"next" := Next}) when is_binary(Next) -> Next;
 next(_) -> none.

@@ -7,7 +7,7 @@ keeps in a file of its folder that only its user can read.
 
 -export([of_cluster/2]).
 
--doc "The cookie, in a function as every secret. An error is a sentence.".
+-doc "The cookie, wrapped in a function like every secret. An error is a sentence.".
 -spec of_cluster(generated | sderl_ops_file:secret(), Folder :: file:filename()) ->
     {ok, sderl_ops_secret:value()} | {error, unicode:chardata()}.
 of_cluster(generated, Folder) ->

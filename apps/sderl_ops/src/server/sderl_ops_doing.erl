@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_doing).
 -moduledoc """
-The steps that the server has done now, each alone or some together, in processes that end with it:
-the next server begins with none.
+The steps that are being done now, each alone or some together, in processes that end with the
+server: the next server begins without any.
 """.
 
 -export([new/0, begin_steps/3, ended/3, steps/1, count/1]).
@@ -10,11 +10,11 @@ the next server begins with none.
 
 -opaque doing() :: #{reference() => [sderl_ops_step:step(), ...]}.
 
--doc "Nothing is done.".
+-doc "No steps.".
 -spec new() -> doing().
 new() -> #{}.
 
-%% They answer with their exit reason.
+%% The processes answer with their exit reason.
 -dialyzer({nowarn_function, [begin_steps/3]}).
 
 -doc "Begins steps. The calling process gets a `DOWN` for each process (`ended/3`).".
@@ -26,7 +26,7 @@ begin_steps(Steps, #{memory := Memory} = Context, Doing) ->
         Acc#{Ref => Together}
     end, Doing, sderl_ops_work:together(Steps, Memory)).
 
--doc "What the steps came to of a process that has ended; `none` where it is none of them.".
+-doc "The results of the steps of a process that has ended; `none` if it is another process.".
 -spec ended(reference(), Reason :: term(), doing()) ->
     {[{sderl_ops_step:step(), sderl_ops_work:result()}], doing()} | none.
 ended(Ref, Reason, Doing) ->
@@ -38,7 +38,7 @@ ended(Ref, Reason, Doing) ->
 result(Step, {steps, Results}) -> map_get(Step, Results);
 result(_, Crash) -> {error, {crashed, Crash}}.
 
--doc "All that are done now.".
+-doc "All steps that are being done.".
 -spec steps(doing()) -> [sderl_ops_step:step()].
 steps(Doing) -> lists:append(maps:values(Doing)).
 

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_door).
 -moduledoc """
-The Unix socket of the service: one request a connection, as `m:sderl_ops_wire` says. Only the
-service's own user can open it, for the folder it is in lets nobody else in.
+The Unix socket of the service: one request per connection, as `m:sderl_ops_wire` says. Only the
+service's own user can open it, because nobody else may enter its folder.
 
-A connection is a process; what it waits for holds up nobody else, and a client that says nothing is
-let go.
+Each connection has a process of its own, so one that waits holds up no other. A client that sends
+no request in time is disconnected.
 """.
 
 -behaviour(gen_server).
@@ -37,7 +37,7 @@ init(Folder) ->
         {ok, File} ?= sderl_ops_place:socket(Folder),
         %% One service has the folder (sderl_ops_service), so this is what an earlier one left.
         _ = file:delete(File),
-        %% A connection that finds the queue full is lost without a word.
+        %% A connection that finds the queue full would be dropped without an answer.
         Options = [binary, {ifaddr, {local, File}}, {active, false}, {packet, raw},
                    {backlog, 2 * ?MOST_CONNECTIONS},
                    {send_timeout, ?SEND_MS}, {send_timeout_close, true}],
@@ -112,7 +112,7 @@ serve(Connection, Folder) ->
     end,
     gen_tcp:close(Connection).
 
-%% Nobody has to read what is told on the way; who went away ends the waiting, not the work.
+%% A client need not read the events. If it disconnects, the waiting ends, not the work.
 answer(Request, Connection, Folder) ->
     Tell = fun
         (waiting) -> watch(Connection);
@@ -130,7 +130,7 @@ answer(Request, Connection, Folder) ->
                          [maps:get(do, Request), Why, 20, Stack, 20]),
             send(Connection, failed("this is a defect of the service; its log tells more",
                                     sderl_ops_wire:changes(Request)));
-        %% Whom it asked has ended, or does not answer; one that was not there has done nothing.
+        %% The server has ended, or does not answer; if there was none, nothing was done.
         exit:Why when Why =/= normal ->
             logger:warning("sderl_ops: the request ~0tp was not answered: ~0tP",
                            [maps:get(do, Request), Why, 20]),
@@ -145,8 +145,8 @@ is_nobody(_) -> false.
 failed(Sentence, false) -> {unavailable, Sentence};
 failed(Sentence, true) -> {unsure, [Sentence, "; `history` and `status` tell whether it was done"]}.
 
-%% Work may take hours in which nothing is told, so the end of the connection is waited for beside
-%% it, and ends this process.
+%% Work may take hours without an event, so another process waits for the end of the connection, and
+%% ends this one.
 watch(Connection) ->
     _ = spawn_link(fun() -> await_close(Connection) end),
     ok.

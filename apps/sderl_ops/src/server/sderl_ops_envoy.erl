@@ -4,9 +4,9 @@
 A virtual machine of its own that talks to the nodes of one cluster: as a hidden node, with that
 cluster's cookie and kind of names.
 
-So clusters with different cookies, and with long and with short names, are kept by one service, no
-cluster can reach the service itself, and a name of a node never becomes an atom in it. The service
-speaks to it over a pipe. Should it end, so does this process, and its supervisor starts another.
+So the service can talk to clusters with any cookie and kind of names, no cluster can reach the
+service itself, and no name of a node becomes an atom in it. The service talks to the envoy over a
+pipe. If the envoy ends, so does this process, and the server starts another one.
 """.
 
 -behaviour(gen_server).
@@ -19,22 +19,22 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 -type options() ::
     #{cluster := binary(), names := long | short, cookie := sderl_ops_secret:value()}.
 
-%% For the start on a machine that has much else to do.
+%% Enough for a start on a busy machine.
 -define(START_MS, 60_000).
-%% Longer than all that is called there, which has limits of its own.
+%% Longer than the limits of all functions that are called there.
 -define(CALL_MS, 600_000).
 
--doc "Returns before the virtual machine has started; who calls waits for that.".
+-doc "Returns before the virtual machine has started; the first call waits for that.".
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
 
 -doc """
-One that its server keeps, and for what. The cookie is in a function, so that no report of a crash
-has it.
+An envoy that the server keeps, with its options. The cookie is in a function, so that it is in no
+crash report.
 """.
 -type kept() :: {pid(), options()}.
 
--doc "The one of before where it does, or another; the one of before has ended then.".
+-doc "The same envoy if its options are the same; else it is ended, and a new one started.".
 -spec keep(options(), none | kept()) -> kept();
           (none, none | kept()) -> none.
 keep(#{cookie := Cookie} = Options, {_, #{cookie := Before} = For} = Kept) ->
@@ -63,7 +63,7 @@ call(Envoy, Module, Function, Args) ->
         Peer = gen_server:call(Envoy, peer, 3 * ?START_MS),
         {ok, peer:call(Peer, Module, Function, Args, ?CALL_MS)}
     catch
-        %% It hangs. Another one is started.
+        %% The envoy hangs. It is killed, and another one is started.
         exit:{timeout, _} = Reason ->
             exit(Envoy, kill),
             {error, {envoy, exit, Reason}};
@@ -87,7 +87,7 @@ handle_continue(#{names := Names, cookie := Cookie} = Cluster, undefined) ->
     },
     maybe
         {ok, Peer, _} ?= peer:start_link(Options),
-        %% As long as it is no node it is of no use; it ends with this process.
+        %% If it cannot become a node it is of no use, and ends with this process.
         {ok, Peer} ?= {begin_as(Peer, [name(Cluster), domain(Names), Cookie()]), Peer},
         {noreply, Peer}
     else
@@ -103,7 +103,7 @@ begin_as(Peer, Args) ->
         _:_ -> {error, no_answer}
     end.
 
-%% Of its own, as others may keep a cluster of this name, or another node the port of this name.
+%% A unique name: another service may keep a cluster of the same name.
 name(#{cluster := Cluster, names := Names}) ->
     Unique = binary:encode_hex(rand:bytes(4), lowercase),
     <<"ops-", Cluster/binary, "-", Unique/binary, "@", (host(Names))/binary>>.

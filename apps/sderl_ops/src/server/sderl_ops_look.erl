@@ -7,11 +7,11 @@ looks at nothing else.
 
 -export([watched/3, begin_look/2, names/2]).
 -export([put/4, after_step/2, forget_hosts/4]).
--export_type([what/0, seen/0, context/0]).
+-export_type([what/0, seen/0]).
 
 -type what() :: nodes | alarms | {host, sderl_ops_desired:host_id()} | {provider, binary()}.
 
--doc "What was seen; `unknown` where the look itself failed, which says nothing of what it was at.".
+-doc "What was seen; `unknown` if the look itself failed, which says nothing about its target.".
 -type seen() ::
     unknown
     | {host, sderl_ops_observed:host_seen()}
@@ -31,14 +31,14 @@ looks at nothing else.
     context := sderl_ops_made:context()
 }.
 
-%% For each node; they are asked side by side.
+%% All nodes are asked side by side.
 -define(NODES_MS, 8_000).
-%% As long as a host of the file is waited for by default until its instances go elsewhere.
+%% Like the default of lost_after_s.
 -define(GONE_AFTER_MS, 300_000).
 
 -doc """
-What is to be looked at: the nodes, every host where something of us is to be, or is left, programs
-that make hosts, and the alarms while something is replaced.
+What has to be looked at: the nodes, every host that has or is to have instances, programs that make
+hosts, and the alarms while something is being replaced.
 """.
 -spec watched(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
               sderl_ops_observed:observed()) -> [what()].
@@ -102,7 +102,7 @@ at(nodes, _, Envoy, Nodes) ->
             unknown
     end.
 
-%% An instance is in a group when it says so itself, and those of its members that answer know it.
+%% An instance is in a group if it says so itself, and all members that answer list it.
 groups(Seen, Ids) ->
     Own = [{Name, Node, Members} || Node := #{groups := Groups} <- Seen, Name := Members <- Groups],
     Lists = maps:groups_from_list(fun({Name, _, _}) -> Name end, fun({_, Node, Members}) ->
@@ -114,7 +114,7 @@ groups(Seen, Ids) ->
                                      end, Holders)]
       || Name := Holders <- Lists}.
 
-%% Instances of which only other nodes say that they are in a group.
+%% Instances that are listed as members by other nodes alone.
 listed(Seen, Ids) ->
     Holds = fun(Node, Name) ->
         case Seen of
@@ -128,8 +128,7 @@ listed(Seen, Ids) ->
     maps:groups_from_list(fun({Name, _}) -> Name end, fun({_, Id}) -> Id end, lists:usort(Said)).
 
 -doc """
-What was seen, put into what is seen. Of groups only those count that the service has made: others
-are none of its business.
+Adds the result of a look to the observed state. Groups that the service has not made are left out.
 """.
 -spec put(what(), seen(), Made :: [binary()], sderl_ops_observed:observed()) ->
     sderl_ops_observed:observed().
@@ -138,7 +137,7 @@ put(_, unknown, _, Observed) ->
 put({host, Id}, {host, #{state := up} = Seen}, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Id => Seen}};
 put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
-    %% The folders of the last look are the best guess of those now.
+    %% What the last look saw on the host is the best guess.
     Before = maps:with([releases, instances, base], maps:get(Id, Hosts, #{})),
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
 put({provider, Name}, {provider, Seen}, _, Observed) ->
@@ -149,7 +148,7 @@ put(nodes, {nodes, Nodes, Groups, Listed}, Made, Observed) ->
     Observed#{nodes := Nodes, groups := maps:with(Made, Groups),
               listed => maps:with(Made, Listed)}.
 
-%% The hosts of the file, and those on which a family may be when it goes back.
+%% The hosts of the file, and those to which a family may return by a roll-back.
 hosts(#{hosts := Hosts} = Desired) ->
     %% All instances of a family have the same candidates.
     Former = [Candidates || _ := Instances <- maps:get(former, Desired, #{}),
@@ -158,8 +157,8 @@ hosts(#{hosts := Hosts} = Desired) ->
     lists:usort(lists:append([maps:keys(Hosts) | Former])).
 
 -doc """
-Forgets hosts that the file no longer has, so that nobody looks there any more: where nothing of the
-cluster is left, and where nobody has answered for 5 minutes.
+Forgets hosts that the file no longer has, so that they are not looked at any more: those on which
+nothing of the cluster is left, and those that have not answered for 5 minutes.
 """.
 -spec forget_hosts(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
                    sderl_ops_memory:time(), sderl_ops_observed:observed()) ->
@@ -177,19 +176,19 @@ forget_hosts(#{releases := Releases} = Desired, Memory, Now, #{hosts := Seen} = 
             Observed#{hosts := maps:without(Gone, Seen)}
     end.
 
-%% A release that the cluster uses elsewhere stays.
+%% A release that the cluster still uses may stay there.
 is_over(#{state := up, releases := There, instances := Instances}, Releases, _) ->
     Instances =:= #{} andalso lists:all(fun(Sha) -> is_map_key(Sha, Releases) end, There);
 is_over(#{state := gone}, _, _) -> true;
 is_over(#{state := unreachable}, _, Silent) -> Silent > ?GONE_AFTER_MS.
 
--doc "What has to be looked at before it is known what a step did.".
+-doc "What has to be looked at to see the effect of a step.".
 -spec after_step(sderl_ops_step:step(), sderl_ops_memory:memory()) -> [what()].
 after_step(groups, _) -> [nodes];
 after_step({Kind, Id}, Memory) when Kind =:= start; Kind =:= drain; Kind =:= stop ->
     [nodes | at_host(sderl_ops_memory:host_of(Id, Memory))];
 after_step({lay_out, Id}, Memory) -> at_host(sderl_ops_memory:host_of(Id, Memory));
-%% The program's answer is all that there is to look at.
+%% The program's answer says it all.
 after_step({Kind, _}, _) when Kind =:= create; Kind =:= delete -> [];
 after_step({_, Host, _}, _) -> at_host(Host).
 

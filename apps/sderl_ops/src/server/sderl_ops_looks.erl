@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_looks).
 -moduledoc """
-When the server looks at what: at each host and at the nodes every two seconds, and at once where a
-step has ended since. What takes long is looked at less often, so that looks take a part of the time
-that does not grow with the cluster. Pure; times are microseconds of one clock, as a step and a look
+When the server looks at what: at each host and at the nodes every two seconds, and at once after a
+step has ended. Looks that take long are made less often, so that the share of time spent looking
+does not grow with the cluster. Pure; times are microseconds of one clock, because a step and a look
 may be less than a millisecond apart.
 
-A step that has ended counts as running until what it did has been seen, so that nothing is decided
+A step that has ended counts as running until its effect has been seen, so that nothing is decided
 from a look that began earlier.
 """.
 
@@ -19,14 +19,14 @@ from a look that began earlier.
 -type time() :: integer().
 
 -record(looks, {
-    %% Looks that go on, and when they began.
+    %% Looks that are under way, and when they began.
     running = #{} :: #{reference() => {what(), Began :: time()}},
     %% When the last look began, and the last one that saw something.
     looked = #{} :: #{what() => Began :: time()},
     seen = #{} :: #{what() => Began :: time()},
     %% How long the last look took.
     took = #{} :: #{what() => Microseconds :: time()},
-    %% Steps that have ended, and what has to be looked at before it is known what they did.
+    %% Steps that have ended, and what has to be looked at to see their effect.
     unseen = #{} :: #{sderl_ops_step:step() => {Ended :: time(), [what()]}}
 }).
 
@@ -35,25 +35,25 @@ from a look that began earlier.
 -define(EACH_US, 2_000_000).
 -define(EACH_US_AT_MOST, 10_000_000).
 -define(TIMES_TOOK, 20).
-%% A program may take long, and what it asks may count its requests.
+%% A program may take long, and a cloud's interface may limit the number of requests.
 -define(EACH_PROVIDER_US, 30_000_000).
-%% Looks are programs of the operating system.
+%% Looks at a time: each runs a program of the operating system.
 -define(MOST, 16).
 
--doc "Nothing was looked at.".
+-doc "Nothing has been looked at.".
 -spec new() -> looks().
 new() -> #looks{}.
 
 -doc """
-Everything is to be looked at again. Looks that go on are at hosts as they were known before, and
-what they see is not wanted any more.
+Everything has to be looked at again. Results of looks that are under way are dropped, because the
+hosts may have changed.
 """.
 -spec again(looks()) -> looks().
 again(#looks{unseen = Unseen}) -> #looks{unseen = Unseen}.
 
 -doc """
-The looks to begin now, of those that are `Watched` and where steps have ended. What was looked at
-longest ago comes first, so that hosts that hang keep no other from being looked at.
+The looks to begin now, at what is `Watched` and where steps have ended. What was not looked at for
+longest comes first, so that hosts that hang do not keep others from being looked at.
 """.
 -spec due(Watched :: [what()], Now :: time(), looks()) -> [what()].
 due(Watched, Now, #looks{running = Running, unseen = Unseen} = Looks) ->
@@ -85,7 +85,7 @@ each(What, #looks{took = Took}) ->
 began(Ref, What, Now, #looks{running = Running} = Looks) ->
     Looks#looks{running = Running#{Ref => {What, Now}}}.
 
--doc "What a look that goes on is at, and when it began.".
+-doc "The target of a look that is under way, and when it began.".
 -spec what(reference(), looks()) -> {ok, what(), Began :: time()} | error.
 what(Ref, #looks{running = Running}) ->
     case Running of
@@ -93,7 +93,7 @@ what(Ref, #looks{running = Running}) ->
         #{} -> error
     end.
 
--doc "A look has ended. When it saw something, so have been the steps that ended before it began.".
+-doc "A look has ended. If it saw something, it saw the steps that ended before it began.".
 -spec ended(reference(), HasSeen :: boolean(), Now :: time(), looks()) -> looks().
 ended(Ref, HasSeen, Now, #looks{running = Running, looked = Looked, seen = Seen} = Looks) ->
     #looks{took = Took} = Looks,
@@ -110,21 +110,21 @@ release(#looks{seen = Seen, unseen = Unseen} = Looks) ->
         not lists:all(fun(What) -> is_seen(What, Ended, Seen) end, Whats)
     end, Unseen)}.
 
-%% By a look that began later.
+%% Only a look that began after the end counts.
 is_seen(What, Ended, Seen) ->
     case Seen of
         #{What := Began} -> Began > Ended;
         #{} -> false
     end.
 
--doc "What a look that goes on sees is of before, and not wanted any more.".
+-doc "Drops the result of a look that is under way, because it may be outdated.".
 -spec forget(what(), looks()) -> looks().
 forget(What, #looks{running = Running} = Looks) ->
     Looks#looks{running = #{Ref => Of || Ref := {At, _} = Of <- Running, At =/= What}}.
 
--doc "A step has ended; `Whats` have to be looked at before it is known what it did.".
+-doc "A step has ended; `Whats` have to be looked at to see its effect.".
 -spec step_ended(sderl_ops_step:step(), [what()], Now :: time(), looks()) -> looks().
-%% A list that a program began before it took a host away may still have that.
+%% A list that was begun before the host was deleted may still have the host.
 step_ended({delete, Id} = Step, Whats, Now, Looks) ->
     unseen(Step, Whats, Now, forget({provider, hd(binary:split(Id, ~"/"))}, Looks));
 step_ended(Step, Whats, Now, Looks) ->
@@ -134,6 +134,6 @@ unseen(_, [], _, Looks) -> Looks;
 unseen(Step, Whats, Now, #looks{unseen = Unseen} = Looks) ->
     Looks#looks{unseen = Unseen#{Step => {Now, Whats}}}.
 
--doc "Steps that have ended, and nobody has seen yet what they did.".
+-doc "Steps that have ended and whose effect has not been seen yet.".
 -spec unseen(looks()) -> [sderl_ops_step:step()].
 unseen(#looks{unseen = Unseen}) -> maps:keys(Unseen).

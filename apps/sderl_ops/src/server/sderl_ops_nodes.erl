@@ -1,19 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_nodes).
 -moduledoc """
-What is asked of the Erlang nodes of a cluster, over hidden links: how they are, which groups they
-are in, to leave their groups before they stop, and to change groups. It runs in the cluster's own
-envoy (`m:sderl_ops_envoy`).
+Requests to the Erlang nodes of a cluster, over hidden links: how they are, which groups they are
+in, to leave their groups before they stop, and to change groups. It runs in the cluster's own envoy
+(`m:sderl_ops_envoy`).
 
-Every call has a limit. A node that does not answer is `gone` where the port mapper of its machine
-says that it does not run, and else `down`. A name becomes
-an atom here and nowhere else: only names of instances and groups of a checked file come here.
+Every call has a limit. A node that does not answer is `gone` if the port mapper of its machine says
+that it does not run, and otherwise `down`. Names become atoms here and nowhere else: only names of
+instances and groups of a checked file come here.
 """.
 
 -export([begin_as/3, look/2, drain/1, stop/2, change/1]).
 -export([connect/1, call/5, mapped/1]).
--export_type([mapped/0]).
--export_type([seen/0]).
+-export_type([mapped/0, seen/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -31,11 +30,11 @@ an atom here and nowhere else: only names of instances and groups of a checked f
 -define(CALL_MS, 5_000).
 -define(EPMD_MS, 2_000).
 -define(PAUSE_MS, 50).
-%% Whoever starts a node again as soon as it ends, does it within this time.
+%% heart or systemd start a node again within this time.
 -define(AGAIN_MS, 2_000).
 %% A group of many members, each of which may have to be connected first.
 -define(CHANGE_MS, 60_000).
-%% This is for one that hangs.
+%% For a group that hangs.
 -define(DRAIN_MS, 30_000).
 
 -doc """
@@ -79,7 +78,7 @@ look_at(Name) ->
         {ok, Groups} ?= call(Node, s_group, own_s_groups, [], ?CALL_MS),
         #{state => up, health => health(Info), groups => groups(Groups)}
     else
-        %% It answers without the library: whether it is to have that is the release's business.
+        %% A node without the library counts as up and well.
         {error, undef} -> #{state => up, health => ok, groups => #{}};
         {error, not_connected} ->
             case mapped(Name) of
@@ -89,7 +88,7 @@ look_at(Name) ->
         {error, _} -> down()
     end.
 
-%% On a node without groups, or where the library does not run.
+%% An error: the node has no groups, or the library does not run.
 health({error, _}) -> ok;
 health(Info) when is_list(Info) ->
     case proplists:get_value(problems, Info, []) of
@@ -102,15 +101,15 @@ groups(Groups) when is_list(Groups) ->
 groups({error, _}) ->
     #{}.
 
-%% The service calls groups by atoms; those that others made may have any name.
+%% The service names groups by atoms; groups that others made may have any name.
 text(Group) when is_atom(Group) -> atom_to_binary(Group);
 text(Group) -> unicode:characters_to_binary(io_lib:format("~0tp", [Group])).
 
 -doc """
-Has a node leave all its groups, so that their coordinators are elsewhere before it stops, and it
-gets no name any more. The names that it has stay until their processes end. If they were taken away
-from processes that live, others could have them, and two would act under one name. A node that is
-down has nothing to leave.
+Has a node leave all its groups, so that other members coordinate them before it stops, and no
+process of it can register a name there any more. Names stay until their processes end: if they were
+taken from processes that live, two processes could act under one name. A node that is down has
+nothing to leave.
 """.
 -spec drain(Node :: binary()) -> ok | {error, term()}.
 drain(Name) ->
@@ -139,8 +138,8 @@ list({error, _}) -> [].
 
 -doc """
 Stops a node that the service has not started: by `init:stop/0`, and at the end of the limit by
-`erlang:halt/0`. It has stopped when the port mapper of its machine has it no more; what starts it
-again at once (`heart`, systemd) makes that an error.
+`erlang:halt/0`. It has stopped when the port mapper of its machine no longer has it. If something
+starts it again at once (`heart`, systemd), that is an error.
 """.
 -spec stop(Node :: binary(), Ms :: pos_integer()) -> ok | {error, term()}.
 stop(Name, Ms) ->
@@ -180,7 +179,8 @@ pause() -> receive after ?PAUSE_MS -> ok end.
 -type mapped() :: yes | no | unknown_host | unknown.
 
 -doc """
-Whether the port mapper of a node's machine knows the node. Where none listens, no node of it runs.
+Whether the port mapper of a node's machine knows the node. If no port mapper listens there, no node
+runs.
 """.
 -spec mapped(Node :: binary()) -> mapped().
 mapped(Name) ->
@@ -242,7 +242,7 @@ connect(Node) ->
         false -> open_link(Node)
     end.
 
-%% connect_node waits as long as the other machine lets it.
+%% connect_node may wait for a long time.
 open_link(Node) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({connected, net_kernel:connect_node(Node)}) end),
     receive
@@ -254,7 +254,7 @@ open_link(Node) ->
         {error, not_connected}
     end.
 
--doc "Calls a function there. Whatever goes wrong is an error.".
+-doc "Calls a function there. Every failure is returned as an error.".
 -spec call(node(), module(), atom(), [term()], timeout()) -> {ok, term()} | {error, term()}.
 call(Node, Module, Function, Args, Ms) ->
     try

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_operator).
 -moduledoc """
-What an operator asks for one instance, as a change of what is remembered. Pure.
+An operator's request about one instance, as a change of the memory. Pure.
 
-It is judged by the process that decides, and not by whoever asks: of two drains at a time, the
-second would not know of the first.
+The server judges it, not the process of the connection: of two drains at the same time, the second
+would not know of the first.
 """.
 
 -export([change/3]).
@@ -12,7 +12,7 @@ second would not know of the first.
 
 -type what() :: release | adopt | drain | force_drain | undrain.
 
--doc "What is known when it is asked for.".
+-doc "What the request is judged by.".
 -type known() :: #{
     running := [sderl_ops_step:step()],
     desired := sderl_ops_desired:desired(),
@@ -21,8 +21,8 @@ second would not know of the first.
 }.
 
 -doc """
-The memory after it. `refused`: a group or an edge would be without its last; an error is a
-sentence.
+The memory after the request. `refused`: a group would lose its last member, or an edge its last
+gateway; an error is a sentence.
 """.
 -spec change(what(), sderl_ops_desired:instance_id(), known()) ->
     {ok, sderl_ops_memory:memory()}

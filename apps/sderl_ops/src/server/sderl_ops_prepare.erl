@@ -1,14 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_prepare).
 -moduledoc """
-What is written on a host for one instance: its settings with all variables filled in and all
-secrets read. The result is handed to the host and dropped; nothing of it is stored or logged.
+The files of one instance: its settings with all variables filled in and all secrets read. The
+result is sent to the host and dropped; nothing of it is stored or logged.
 """.
 
 -export([layout/4]).
--export_type([place/0]).
 
--doc "Where the instance is to be; `base` is the host's folder there.".
+-doc "The instance's host; `base` is the folder of operations there.".
 -type place() :: #{host := binary(), address := binary(), base := binary()}.
 
 -doc """
@@ -57,7 +56,7 @@ host_name(Id) ->
     [_, Name] = binary:split(Id, ~"/"),
     Name.
 
-%% The script of a Mix release takes these from here; other releases do not look at them.
+%% The script of a Mix release reads these variables; other releases ignore them.
 env_of_mix(#{kind := code}, _, _) -> #{};
 env_of_mix(#{names := Names}, #{~"node" := Node, ~"home" := Home}, Cookie) ->
     #{~"RELEASE_DISTRIBUTION" => case Names of long -> ~"name"; short -> ~"sname" end,
@@ -77,7 +76,7 @@ commands(#{hooks := Hooks} = Settings, Values) ->
 
 command(Words, Values) -> [sderl_ops_template:render(Word, Values) || Word <- Words].
 
-%% Of the first that is wrong.
+%% An error is that of the first text that is wrong.
 texts(Texts, Values) ->
     Ready = #{Name => text(Text, Values) || Name := Text <- Texts},
     case [[Name, ": ", Why] || Name := {error, Why} <- maps:iterator(Ready, ordered)] of

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_preview).
 -moduledoc """
-What would change if a revision were adopted, from what the server knows (its view). It may take
-seconds for many thousand instances, so it is done by who asks and not by the server. Pure.
+What would change if a revision were adopted, from what the server knows (its view). For many
+thousand instances it takes seconds, so the process of the connection does it and not the server.
+Pure.
 """.
 
 -export([plan/4, refused/4, remaining/2]).
@@ -32,7 +33,7 @@ refused(Prepared, Force, View, Now) ->
     {_, Desired, Observed, Memory} = situation(Prepared, Force, View),
     words(sderl_ops_plan:refusals(Desired, Observed, Memory, Now)).
 
--doc "The steps that are left until all is as the newest revision says.".
+-doc "The steps that are left until the cluster is as the newest revision says.".
 -spec remaining(sderl_ops_status:view(), sderl_ops_memory:time()) -> [binary()].
 remaining(#{desired := undefined}, _) -> [];
 remaining(#{desired := Desired, observed := Observed, memory := Memory}, Now) ->
@@ -41,7 +42,7 @@ remaining(#{desired := Desired, observed := Observed, memory := Memory}, Now) ->
 
 words(Refused) -> [text(sderl_ops_refusal:words(replace, Why)) || Why <- Refused].
 
-%% Of another cluster, which was destroyed, nothing counts for this one.
+%% If the view is of another cluster, which was destroyed, it does not count for this one.
 situation(#{file := #{cluster := Cluster}} = Prepared, Force, #{store := Store} = View) ->
     {Next, Before} = case {Store, View} of
                          {{Cluster, Revision}, #{desired := #{} = Is}} -> {Revision + 1, Is};

@@ -1,20 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_proposal).
 -moduledoc """
-A file that somebody has sent as a text, to see what it would change.
+Plans a file that somebody has sent as a text.
 
-Who sends it may look, but is not the user of the service: so nothing of the machine is used that
-the newest revision does not name already. No other folder is packed, no other program is run, and
-no secret or template is read. A release that is new is taken by the checksum that the file says of
-its archive.
+The sender may look, but is not the user of the service. So nothing on the machine is used that the
+newest revision does not name already: no other folder is packed, no other program is run, and no
+secret or template is read. A new release is known by the checksum that the file gives for its
+archive.
 """.
 
 -export([read/2, prepare/3]).
 
 -doc """
-The file. `Known` is that of the newest revision, and `Applied` the path of the file that was
-applied last, in whose folder relative paths begin: they are refused where it is not known. Errors
-are for a person.
+The file. Relative paths begin in the folder of `Applied`, the file that was applied last; if that
+is not known, they are refused. Errors are for a person.
 """.
 -spec read(Text :: binary(), Applied :: none | binary()) ->
     {ok, sderl_ops_file:file()} | {error, [unicode:chardata(), ...]}.
@@ -26,7 +25,10 @@ read(Text, Applied) ->
             {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
     end.
 
--doc "As `sderl_ops_revision:prepare/2`, with nothing that `Known` does not name.".
+-doc """
+Like `sderl_ops_revision:prepare/2`, with nothing that `Known`, the file of the newest revision,
+does not name.
+""".
 -spec prepare(sderl_ops_file:file(), Known :: none | sderl_ops_file:file(),
               Folder :: file:filename_all()) ->
     {ok, sderl_ops_revision:prepared()} | {error, [unicode:chardata(), ...]}.
@@ -56,8 +58,8 @@ pack(Release, Known, Folder) ->
         {true, _} -> sderl_ops_revision:pack(Release, Folder);
         {false, #{archive := _, sha256 := Sum}} -> {ok, string:lowercase(Sum), none};
         {false, _} ->
-            {error, ["what it is made of is not what the newest revision says, and is not read "
-                     "here; say an archive with its sha256, or ", elsewhere()]}
+            {error, ["its files are not those of a release of the newest revision, and are not "
+                     "read here; give an archive with its sha256, or ", elsewhere()]}
     end.
 
 source(Release) -> maps:with([archive, sha256, folder, code], Release).

@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_record).
 -moduledoc """
-Writes down what is done to a cluster (`m:sderl_ops_entry`), and how each revision ended.
+Writes the record of a cluster (`m:sderl_ops_entry`), and how each revision ended.
 
-A request is written when it is stored, and ends when the service has nothing more to do for it, as
-`bin/sderl ops` waits for it, too. What runs is stored beside its entry, so that the next service
-ends it. A step, and what the service decides, is written when it has ended.
+A request is written when it is stored, and ends when the service has nothing more to do for it,
+which is what `bin/sderl ops` waits for. Running requests are also stored beside the entries, so
+that the next service ends them. Steps are written when they have ended, decisions when they are
+made.
 """.
 
 -export([new/0, load/1, request/4, ended/3, write/2, state/4]).
@@ -22,16 +23,16 @@ ends it. A step, and what the service decides, is written when it has ended.
 -opaque written() :: #record{}.
 -type outcomes() :: #{Revision :: pos_integer() => sderl_ops_entry:outcome()}.
 
-%% An entry that was written just before the service was killed is among these.
+%% The entry of a request that was written just before the service was killed is one of the newest.
 -define(NEWEST, 64).
-%% Of revisions; more than are kept.
+%% More than there are kept revisions.
 -define(MOST_OUTCOMES, 1_000).
 
--doc "Nothing was done yet.".
+-doc "An empty record.".
 -spec new() -> written().
 new() -> #record{}.
 
--doc "What is stored of a cluster that has a revision.".
+-doc "Reads the stored record of a cluster that has a revision.".
 -spec load(Cluster :: binary()) -> written().
 load(Cluster) ->
     #{entries := Newest} = sderl_ops_store:history(Cluster, #{limit => ?NEWEST}),
@@ -41,7 +42,7 @@ load(Cluster) ->
     case stored(Cluster) of
         #{} -> write_newest(All);
         none when Newest =:= [] -> write_newest(All);
-        %% An earlier version has written it.
+        %% An earlier version has written the entries.
         none -> All
     end.
 
@@ -55,7 +56,7 @@ read(Cluster) ->
 
 stored(Cluster) -> sderl_ops_store:part(Cluster, record, none).
 
-%% The service may have been killed between a revision and its entry.
+%% The service may have been killed after it stored a revision and before it wrote its entry.
 write_newest(#record{cluster = Cluster, running = Running, outcomes = Outcomes} = Record) ->
     {Number, #{by := By, why := Why}} = sderl_ops_store:latest(Cluster),
     Known = maps:keys(Outcomes) ++ [Of || _ := #{what := {revision, Of, _}} <- Running],
@@ -64,7 +65,7 @@ write_newest(#record{cluster = Cluster, running = Running, outcomes = Outcomes} 
         false -> request(By, {revision, Number, Why}, Cluster, Record)
     end.
 
--doc "Somebody has asked for something, and it is stored.".
+-doc "Writes a request that is stored already.".
 -spec request(By :: binary(), sderl_ops_entry:request(), Cluster :: binary(), written()) ->
     written().
 request(By, What, Cluster, #record{cluster = Cluster} = Record) ->
@@ -80,7 +81,7 @@ request(By, What, Cluster, #record{cluster = Cluster} = Record) ->
 request(By, What, Cluster, _) ->
     request(By, What, Cluster, read(Cluster)).
 
-%% What an earlier revision was to be is not made any more.
+%% A new revision ends the requests of earlier ones.
 replace({revision, New, _}, #record{running = Running} = Record) ->
     maps:fold(fun
         (Number, #{what := {revision, Old, _}} = Entry, Acc) ->
@@ -96,7 +97,7 @@ end_one(Number, Entry, Outcome, #record{cluster = Cluster, running = Running} = 
     ok = sderl_ops_store:amend(Cluster, Number, sderl_ops_entry:ended(Outcome, Entry)),
     Record#record{running = maps:remove(Number, Running)}.
 
-%% What was done once is done, whatever happens later; what failed may be mended.
+%% A revision that was done stays so, whatever happens later; one that failed may be mended.
 set_outcome(Revision, Outcome, #record{outcomes = Outcomes} = Record) ->
     case {Outcomes, Outcome} of
         {#{Revision := {failed, _}}, done} -> put_outcome(Revision, Outcome, Record);
@@ -108,7 +109,7 @@ put_outcome(Revision, Outcome, #record{outcomes = Outcomes} = Record) ->
     Kept = #{Number => Of || Number := Of <- Outcomes, Number > Revision - ?MOST_OUTCOMES},
     Record#record{outcomes = Kept#{Revision => Outcome}}.
 
--doc "What is to be written of steps that have ended now, and of what was decided.".
+-doc "Entries for steps that have ended, and for decisions.".
 -spec ended(Steps :: [{sderl_ops_step:step(), ok | {ok, term()} | {error, term()}}],
             [sderl_ops_note:note()], At :: integer()) -> [sderl_ops_entry:entry()].
 ended(Steps, Notes, At) ->
@@ -121,7 +122,7 @@ ended(Steps, Notes, At) ->
 write(Entries, Cluster) ->
     lists:foreach(fun(Entry) -> _ = sderl_ops_store:note(Cluster, Entry) end, Entries).
 
--doc "The state of the service after a decision: what is done for no longer has ended.".
+-doc "Ends the running requests if the state of the service says that nothing is left to do.".
 -spec state(State :: atom(), Problems :: [unicode:chardata()], Revision :: pos_integer(),
             written()) -> written().
 state(State, Problems, Revision, #record{running = Running} = Record) ->
@@ -142,7 +143,7 @@ save(#record{cluster = Cluster, running = Running, outcomes = Outcomes} = Record
     ok = sderl_ops_store:put(Cluster, record, #{running => Running, outcomes => Outcomes}),
     Record.
 
-%% ---------------------------------------------------------------- looking
+%% ---------------------------------------------------------------- reading
 
 -doc "How revisions ended, as far as it is known.".
 -spec outcomes(Cluster :: binary()) -> outcomes().
@@ -151,9 +152,9 @@ outcomes(Cluster) ->
     Outcomes.
 
 -doc """
-Entries for people, the newest first. Whether the service is paused is asked where one of them runs.
+Entries for people, the newest first. `AskPaused` is called if one of them is a running request.
 """.
--spec page(Cluster :: binary(), sderl_ops_store:wanted(), IsPaused :: fun(() -> boolean())) ->
+-spec page(Cluster :: binary(), sderl_ops_store:wanted(), AskPaused :: fun(() -> boolean())) ->
     #{entries := [sderl_ops_wire:entry()], next := pos_integer() | undefined}.
 page(Cluster, Wanted, AskPaused) ->
     #{entries := Entries, next := Next} = sderl_ops_store:history(Cluster, Wanted),

@@ -9,8 +9,8 @@
 -define(PLANS_TEXT, sderl_ops_plans_text).
 
 -doc """
-Does a request. `Tell` is called with what there is to tell on the way, and with `waiting` when only
-work is waited for that goes on by itself; the result is the last answer.
+Does a request. `Tell` is called with each event, and with `waiting` when the request is done except
+for waiting: the work goes on without the client. The result is the last answer.
 """.
 -spec do(sderl_ops_wire:request(), file:filename(),
          fun((sderl_ops_wire:answer() | waiting) -> ok)) ->
@@ -177,12 +177,12 @@ scaled(#{families := Families} = File, Family, Count) ->
         Result -> told(Result, "that cannot be")
     end.
 
-%% The file of such a revision is what did not work.
+%% The file of such a revision has failed.
 check_not_rolled_back(_, []) ->
     ok;
 check_not_rolled_back(Revision, Families) ->
-    {error, io_lib:format("~ts went back from revision ~b, which scaling would try again: "
-                          "`rollback` to an earlier one, or apply another file, first",
+    {error, io_lib:format("~ts was rolled back from revision ~b, and scaling would try that again: "
+                          "`rollback` to an earlier revision, or apply another file, first",
                           [lists:join(", ", Families), Revision]), []}.
 
 revision(Cluster, Number) ->
@@ -192,7 +192,7 @@ revision(Cluster, Number) ->
             {unknown, io_lib:format("there is no revision ~b: `history` lists them", [Number])}
     end.
 
-%% Of the store, so that a member tells it also where nobody acts.
+%% Read from the store, so that a member answers also while nobody acts.
 history() ->
     case stored_cluster() of
         none ->
@@ -226,7 +226,7 @@ as_stored() ->
             [];
         Cluster ->
             {Revision, _} = sderl_ops_store:latest(Cluster),
-            [io_lib:format("as this member knows, the cluster is ~ts and its revision ~b",
+            [io_lib:format("as far as this member knows, the cluster is ~ts and its revision ~b",
                            [Cluster, Revision])]
     end.
 
@@ -259,8 +259,8 @@ prepare_text(Text, Folder) ->
         sentences(sderl_ops_proposal:prepare(File, Known, Folder), "that cannot be done")
     end.
 
-%% Whoever may look may send such texts, as many as there are connections, and each may be work for
-%% seconds: the service does one at a time. (The name goes with the process of the connection.)
+%% Everyone with a token may send such texts, over all connections, and each may take seconds: so
+%% the service plans one text at a time. (The registered name goes with the process.)
 alone(Plan) ->
     try register(?PLANS_TEXT, self()) of
         true ->
@@ -277,12 +277,12 @@ alone(Plan) ->
 sentences({ok, _} = Ok, _) -> Ok;
 sentences({error, Sentences}, What) -> {error, What, Sentences}.
 
-%% With the revision by which it is that one, so that nobody applies another meanwhile.
+%% With the revision, so that another one that is applied meanwhile is noticed.
 applied_last() ->
     case sderl_ops_acting:applied() of
         none -> nothing();
-        {_, none} -> {error, "no revision that is kept says which file was applied last: `apply` "
-                             "it by its name", []};
+        {_, none} -> {error, "no kept revision says which file was applied last: name the file to "
+                             "`apply`", []};
         {Revision, Path} -> {ok, Revision, Path}
     end.
 
@@ -302,7 +302,7 @@ check_cluster(Cluster) ->
             end
     end.
 
-%% Before anything is stopped for what could not be laid out then.
+%% Checked before any node is stopped.
 check_secrets(#{releases := Releases, families := Families, upgrade := Upgrade} = File, Folder) ->
     Wanted = maps:with([Release || _ := #{release := Release} <- Families], Releases),
     Secrets = [{["releases.", Name, ".", atom_to_list(Part), ".", Key], Secret}
@@ -319,7 +319,7 @@ check_secrets(#{releases := Releases, families := Families, upgrade := Upgrade} 
         All -> {error, "that cannot be done", All}
     end.
 
-%% A program that cannot make hosts is told before the nodes of before are stopped.
+%% Asks the programs that make hosts for their lists before any node is stopped.
 check_programs(#{providers := Providers, domains := Domains, families := Families} = File,
                Folder) ->
     Used = lists:usort([map_get(provider, map_get(Domain, Domains))
@@ -333,7 +333,7 @@ check_programs(#{providers := Providers, domains := Domains, families := Familie
         Problems -> {error, "that cannot be done", Problems}
     end.
 
-%% One that the service makes is made when it is needed.
+%% A cookie of the service's own is made when it is needed.
 check_cookie(#{cookie := generated}, _) ->
     [];
 check_cookie(#{cookie := Secret}, Folder) ->
@@ -365,7 +365,7 @@ adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait}
         outcome((maps:with([file], Request))#{revision => Revision}, Wait, Tell)
     end.
 
-%% A majority has the archives before anything is decided that needs them.
+%% A majority of the members gets the archives before the revision that needs them is adopted.
 spread(#{archives := Archives}) ->
     case sderl_ops_membership:is_member() of
         false ->
@@ -410,7 +410,7 @@ begin_watch() ->
     ok = after_change(fun() -> sderl_ops_acting:watch(self()) end),
     Monitor.
 
-%% A failure after a change leaves the change as it is.
+%% A failure here does not undo the change that was made before.
 after_change(Fun) ->
     try
         Fun()

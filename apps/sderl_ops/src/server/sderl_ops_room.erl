@@ -4,9 +4,9 @@
 Whether the disk of the service's folder has room for what the service stores.
 
 A store whose disk is full ends in the middle of a write, and the service with it. So the service
-begins nothing and takes no request any more while there is still room for what it has begun, and
-goes on by itself when there is more. It looks before it takes a request and before it stores a
-decision, and else now and then; what follows from these is stored without a look.
+stops taking requests and beginning steps while there is still room for what it has begun, and goes
+on by itself when there is more. It checks the disk before it takes a request and before it stores a
+decision, and otherwise now and then; what follows from these is stored without a check.
 """.
 
 -export([new/1, before_write/1, now_and_then/1, check/1]).
@@ -14,16 +14,16 @@ decision, and else now and then; what follows from these is stored without a loo
 
 -import(sderl_clock, [now_ms/0]).
 
--doc "With when it was looked at last.".
+-doc "The folder, whether its disk has room, and when that was checked.".
 -opaque room() :: {file:filename(), ok | {error, unicode:chardata()}, At :: integer() | never}.
 
-%% More than the store writes in the time between two looks; a snapshot of it is as large.
+%% More than the store writes between two checks, and as large as a snapshot of it.
 -define(NEEDED_BYTES, 33_554_432).
-%% There are many writes a second while much is done.
+%% While much is done there are many writes a second.
 -define(WRITING_MS, 1_000).
 -define(IDLE_MS, 60_000).
 
--doc "Of a folder; it was not looked at yet.".
+-doc "The room of a folder that was not checked yet.".
 -spec new(Folder :: file:filename()) -> room().
 new(Folder) -> {Folder, ok, never}.
 
@@ -31,7 +31,7 @@ new(Folder) -> {Folder, ok, never}.
 -spec before_write(room()) -> {ok | {error, unicode:chardata()}, room()}.
 before_write(Room) -> look(?WRITING_MS, Room).
 
--doc "The same where nothing is to be stored: a full disk is known before something is.".
+-doc "The same, less often, so that a full disk is noticed before something has to be stored.".
 -spec now_and_then(room()) -> {ok | {error, unicode:chardata()}, room()}.
 now_and_then(Room) -> look(?IDLE_MS, Room).
 
@@ -45,7 +45,7 @@ look(Ms, {Folder, Was, At} = Room) ->
             {Is, {Folder, Is, Now}}
     end.
 
--doc "Looks at the disk. One of which it cannot be told has room.".
+-doc "Checks the disk. It has room if that cannot be found out.".
 -spec check(Folder :: file:filename()) -> ok | {error, unicode:chardata()}.
 check(Folder) ->
     case allocate(filename:join(Folder, "room")) of

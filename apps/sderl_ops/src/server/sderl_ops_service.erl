@@ -3,19 +3,19 @@
 -moduledoc """
 The service of operations: brings one cluster up from a file and keeps it as the file says.
 
-It lives in a folder, which has what it must not forget, and its socket. `bin/sderl ops` starts it
-and talks to it; the guide is `docs/operations.md`.
+Its folder has its store, its archives and its socket. `bin/sderl ops` starts it and talks to it;
+the guide is `docs/operations.md`.
 """.
 
--export([run/1, run/2, stop/0, dismiss/1]).
+-export([run/1, run/2, stop/0]).
 
--doc "`run/2` as the folder has it: a service by itself, or the member that the folder is of.".
+-doc "Runs what the folder belongs to: a service with one member, or one of several members.".
 -spec run(Folder :: file:filename()) -> ok | {error, unicode:chardata()}.
 run(Folder) -> run(Folder, alone).
 
 -doc """
 Runs the service in a folder until `stop/0`, or until it fails. A folder has one service at a time.
-Of a service with several members this is one of them, with all that it has to begin with.
+A member of a service with several is given its own name and the first members.
 """.
 -spec run(Folder :: file:filename(),
           alone | {Self :: sderl_ops_roster:member(), [sderl_ops_roster:member()]}) ->
@@ -41,7 +41,7 @@ run(Folder, As) ->
         {error, Why} -> {error, io_lib:format("the service cannot start: ~0tP", [Why, 20])}
     end.
 
-%% Without room the store cannot even begin.
+%% Without room on the disk the store cannot start.
 start(Folder, Mark) ->
     case sderl_ops_sup:start_link(Folder, Mark, fun dismiss/1) of
         {error, Why} ->
@@ -54,7 +54,7 @@ start(Folder, Mark) ->
         Started -> Started
     end.
 
-%% A folder keeps its first use: another identity would be another service.
+%% A folder belongs to one member for good.
 mark(Folder, As) ->
     case {sderl_ops_raft:read(Folder), As} of
         {none, alone} ->
@@ -101,7 +101,7 @@ link_members(alone, _) -> ok;
 link_members(#{self := Self, members := Members}, Folder) ->
     sderl_ops_links:begin_as(Self, Members, Folder).
 
-%% They tell each step of every start.
+%% They log each step of every start.
 quieten(Applications) ->
     lists:foreach(fun(Name) ->
         _ = application:load(Name),
@@ -114,8 +114,7 @@ stop() ->
     ?MODULE ! stop,
     ok.
 
--doc "Ends the service, which tells why.".
--spec dismiss(unicode:chardata()) -> ok.
+%% Ends the service with a reason.
 dismiss(Sentence) ->
     ?MODULE ! {dismiss, Sentence},
     ok.
@@ -138,7 +137,7 @@ await_end(Supervisor, Folder) ->
             {error, io_lib:format("the service ended: ~0tP", [Why, 20])}
     end.
 
-%% Whoever asked is answered first; the door closes with the rest.
+%% The last request is answered first: the door is stopped with the rest.
 end_all(Supervisor) ->
     Monitor = monitor(process, Supervisor),
     exit(Supervisor, shutdown),

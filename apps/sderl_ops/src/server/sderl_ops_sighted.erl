@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sighted).
 -moduledoc """
-What steps have told of single instances when they ended. Pure; times are those of
+What steps have reported of single instances when they ended. Pure; times are those of
 `m:sderl_ops_looks`.
 
-A step that lays out or starts an instance tells what is there then, so nobody has to look at the
-whole host, or at all nodes, for it. A look that began before that shows how it was earlier, and
-what the step told stands until a later look has ended.
+A step that lays out or starts an instance reports its state, so the whole host, or all nodes, need
+not be looked at for it. A look that began before the report shows an earlier state, so the report
+stands until a later look has ended.
 """.
 
 -export([new/0, tell/4, unseen/3, over/4]).
 -export_type([sighted/0, sighting/0]).
 
--doc "`node` where the step has asked the node, with the groups that it says it is in.".
+-doc "`node` is present if the step has asked the node, with the groups that the node is in.".
 -type sighting() :: #{
     host := sderl_ops_desired:host_id(),
     id := sderl_ops_desired:instance_id(),
@@ -26,11 +26,11 @@ what the step told stands until a later look has ended.
 
 -opaque sighted() :: #{what() => {At :: integer(), map()}}.
 
--doc "Nothing was told.".
+-doc "No reports.".
 -spec new() -> sighted().
 new() -> #{}.
 
--doc "Puts it into what is seen, and keeps it for looks that began before.".
+-doc "Adds a report to the observed state, and keeps it for looks that began before.".
 -spec tell(sighting(), At :: integer(), sighted(), sderl_ops_observed:observed()) ->
     {sighted(), sderl_ops_observed:observed()}.
 tell(#{host := Host, id := Id, instance := Instance} = Sighting, At, Sighted,
@@ -51,8 +51,8 @@ tell(#{host := Host, id := Id, instance := Instance} = Sighting, At, Sighted,
     end.
 
 -doc """
-Of what has to be looked at after a step, what it has not told. Groups are put together from what
-all of their members say, so a node that is in one, or was, is looked at with the others.
+What still has to be looked at after a step that has reported. The members of a group are found by
+asking all of them, so a node that is or was in a group has to be looked at with the others.
 """.
 -spec unseen([sderl_ops_look:what()], none | sighting(), sderl_ops_observed:observed()) ->
     [sderl_ops_look:what()].
@@ -76,7 +76,7 @@ is_plain(#{id := Id, node := #{groups := In}}, #{groups := #{} = Groups} = Obser
 is_plain(_, _) ->
     false.
 
--doc "What a look saw, with what was told since it began; older things are forgotten.".
+-doc "What a look saw, with the reports since it began; older reports are forgotten.".
 -spec over(sderl_ops_look:what(), sderl_ops_look:seen(), Began :: integer(), sighted()) ->
     {sderl_ops_look:seen(), sighted()}.
 over({host, Host}, {host, #{state := up, instances := Instances} = Seen}, Began, Sighted) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_status).
--moduledoc "What the server knows, for people. Pure.".
+-moduledoc "The state, problems and history of a cluster, for people. Pure.".
 
 -export([state/1, problems/1, status/1, adopted/1, history/3, time/1]).
 -export_type([view/0]).
@@ -9,9 +9,9 @@
 -import(sderl_ops_wire, [text/1]).
 
 -doc """
-`waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended;
-`trouble` is why nothing at all can be done; `sent` is how much the service has sent to hosts;
-`doing` are the steps under way, `progress` how far it is with what there is to do.
+What the server knows. `waiting` and `done` are from the last decision; `quiet_ms` is how long ago
+the last step ended; `trouble` is why nothing at all can be done; `sent` is how much the service has
+sent to hosts; `doing` are the steps under way, `progress` how many of the steps are done.
 """.
 -type view() :: #{
     store := none | {binary(), pos_integer()},
@@ -29,12 +29,12 @@
     progress => none | #{done := non_neg_integer(), total := pos_integer()}
 }.
 
-%% Links and groups of nodes that have just been started take a moment to be whole.
+%% After a start, links and groups need a moment; until then problems of nodes do not count.
 -define(SETTLE_MS, 30_000).
 
 -define(HISTORY, 100).
 
--doc "In one word.".
+-doc "The state of the cluster in one word.".
 -spec state(view()) -> sderl_ops_server:state().
 state(#{store := none}) ->
     none;
@@ -43,7 +43,7 @@ state(#{trouble := Trouble}) when Trouble =/= none ->
 state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
     #{waiting := Waiting, running := Running} = View,
     Paused = sderl_ops_memory:is_paused(Memory),
-    %% An upgrade that has begun and is not stuck goes on, or back, whatever was given up.
+    %% An upgrade that has begun and is not stuck goes on, or is rolled back, whatever was given up.
     Stuck = Running =:= [] andalso Waiting =/= [] andalso lists:all(fun is_given_up/1, Waiting)
         andalso [Family || Family := #{taken := Taken} = Upgrade <- Upgrades,
                            Taken =/= #{}, not is_map_key(stuck, Upgrade)] =:= [],
@@ -55,12 +55,11 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up({_, {upgrade, {refused, _}}}) -> true;
-%% An instance that is out of service, or has an alarm, belongs to an upgrade that goes on, or to
-%% one that is stuck.
+%% Other instances of that upgrade tell whether it goes on or is stuck.
 is_given_up({_, {upgrade, {Why, _}}}) when Why =:= stuck; Why =:= alarms -> true;
 is_given_up({_, {upgrade, batch}}) -> true;
 is_given_up({_, {node, silent}}) -> true;
-%% It waits for the step `groups`, which waits itself if it has not failed too often.
+%% It waits for the step `groups`, which is itself waiting if it was not given up.
 is_given_up({{instance, _}, {listed, _}}) -> true;
 is_given_up({_, {not_startable, _}}) -> true;
 is_given_up(_) -> false.
@@ -73,7 +72,7 @@ ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
         _ -> failed
     end.
 
--doc "What a person has to know, or do something about.".
+-doc "Problems that a person has to know of or to solve.".
 -spec problems(view()) -> [unicode:chardata()].
 problems(#{store := none}) -> [];
 problems(#{desired := undefined, trouble := Trouble}) -> [text(Trouble)];
@@ -114,7 +113,7 @@ silent(Ids, #{memory := Memory, hosts := Hosts}) ->
     [text([Id, " does not answer, and may run: is ", maps:get(Id, Nodes, Id), " alive, and is the "
            "cookie of the file its own?"]) || Id <- Ids].
 
-%% Failures of programs that make hosts, and hosts that they have made unasked.
+%% Failures of programs that make hosts, and hosts that the service did not ask for.
 providers(#{observed := Observed, memory := Memory, waiting := Waiting}) ->
     [text(["the provider ", Name, " fails: ", Why])
      || Name := #{state := failing, why := Why}
@@ -134,7 +133,7 @@ problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
      || Id := #{health := {problems, Texts}} <- maps:iterator(Nodes, ordered),
         Problem <- lists:sublist(Texts, 3)].
 
--doc "All of it.".
+-doc "The answer to the request `status`.".
 -spec status(view()) -> sderl_ops_wire:status().
 status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
     #{desired := Desired, observed := Observed, memory := Memory} = View0,
@@ -165,7 +164,7 @@ progress(View) ->
         _ -> undefined
     end.
 
-%% Hints: the cluster is well, and could be better.
+%% Hints for a cluster that is well.
 information(#{memory := Memory}) ->
     [text(sderl_ops_note:words({star, Provider, Why}))
      || {Provider, Why} <- sderl_ops_relay:stars(Memory)].
@@ -211,7 +210,7 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
     Up = sderl_ops_observed:is_up(Id, Observed),
     case Seen of
         _ when not is_map_key(Id, All) -> leaving;
-        %% The service has just begun, or begun again.
+        %% The service has just begun, and has not looked at the hosts yet.
         undefined when Hosts =:= #{} -> not_running(unknown, Id, Memory);
         undefined -> not_running(absent, Id, Memory);
         #{state := running, adopted := true} when Up -> adopted;
@@ -221,7 +220,7 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
         #{state := State} -> State
     end.
 
-%% Why the first of its steps that failed did, by instance.
+%% The error of the first failed step of each instance.
 failures(#{attempts := Attempts}) ->
     #{sderl_ops_step:instance(Step) => Why
       || Step := #{why := Why} <- maps:iterator(Attempts, reversed)}.
@@ -259,7 +258,7 @@ groups(#{desired := Desired, memory := Memory, observed := #{groups := Seen}}) -
 
 group_state(_, _, unknown, _) -> unknown;
 group_state(Members, Members, _, _) -> whole;
-%% Who is away is so by somebody's will.
+%% Drained: all members that are missing were drained by an operator.
 group_state(Members, Running, _, Memory) ->
     case lists:all(fun(Id) -> sderl_ops_memory:is_aside(Id, Memory) end, Members -- Running)
          andalso Running -- Members =:= [] of
@@ -276,12 +275,12 @@ waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
 waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
 
--doc "The instances that run as they were taken over, or may do so.".
+-doc "The instances that run, or may run, as they were taken over.".
 -spec adopted(view()) -> [sderl_ops_desired:instance_id()].
 adopted(#{memory := Memory}) ->
     sderl_ops_revision:in_order([Id || Id := #{as := _} <- sderl_ops_memory:adopted(Memory)]).
 
--doc "The newest of a cluster's revisions, the latest first, and how they ended, as far as known.".
+-doc "The last revisions of a cluster, the newest first, and how they ended if that is known.".
 -spec history([{pos_integer(), sderl_ops_store:revision()}],
               #{pos_integer() => sderl_ops_entry:outcome()}, sderl_ops_memory:memory()) ->
     [sderl_ops_wire:revision()].
@@ -312,11 +311,11 @@ result(Number, Newest, Outcomes, #{failed := Failed, good := Good} = Memory) ->
         {[], #{}} when Number =:= Newest, IsPaused -> {"paused", undefined};
         {[], #{}} when Number =:= Newest -> {"running", undefined};
         {[], #{}} when IsGood -> {"good", undefined};
-        %% An earlier version has made it.
+        %% An earlier version has made this revision.
         {[], #{}} -> {"not recorded", undefined}
     end.
 
--doc "Milliseconds of system time as RFC 3339 has them.".
+-doc "Milliseconds of system time, in the format of RFC 3339.".
 -spec time(At :: integer()) -> binary().
 time(At) ->
     list_to_binary(calendar:system_time_to_rfc3339(At, [{unit, millisecond}, {offset, "Z"}])).

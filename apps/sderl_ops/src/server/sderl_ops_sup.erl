@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sup).
 -moduledoc false.
-%% The door is open only while there is somebody behind it.
+%% The door (the socket) is open only while the server, or the member, runs.
 
 -behaviour(supervisor).
 
@@ -31,6 +31,6 @@ behind(Folder, alone, _) ->
 behind(Folder, Mark, Dismiss) ->
     Options = #{folder => Folder, mark => Mark, dismiss => Dismiss,
                 act => fun(Epoch) -> sderl_ops_server:start_link(Folder, Epoch) end},
-    %% It gives the lease back, which a majority has to take.
+    %% At its end it gives the lease back, which a majority has to accept.
     #{id => sderl_ops_member, start => {sderl_ops_member, start_link, [Options]},
       shutdown => ?END_MS}.

@@ -1,16 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_work).
--moduledoc """
-Does steps, in a process of its own. A step may be repeated: it ends as if it had been done once.
-""".
+-moduledoc "Does steps, in a process of its own. Each step may be repeated.".
 
--export([together/2, do/2, worded/1, format_error/1]).
+-export([together/2, do/2, worded/1]).
 -export_type([context/0, result/0]).
 
 -import(sderl_clock, [now_ms/0]).
 -import(sderl_ops_wire, [text/1]).
 
--doc "All that a step may need, as it was when the step began.".
+-doc "All that a step may need, as of its begin.".
 -type context() :: #{
     desired := sderl_ops_desired:desired(),
     observed := sderl_ops_observed:observed(),
@@ -26,23 +24,23 @@ Does steps, in a process of its own. A step may be repeated: it ends as if it ha
     epoch := none | pos_integer()
 }.
 
-%% The limit of a release that is not in the file any more is not known.
+%% For an instance whose release the file no longer has.
 -define(STOP_S, 30).
 -define(LOOK_MS, 10_000).
 -define(POLL_MS, 200).
-%% A change may make the next one possible; more rounds than this mean that something undoes them.
+%% A change may make the next one possible; after more rounds than this something undoes them.
 -define(MOST_ROUNDS, 5).
 
 -doc """
-`seen` is of a step that lays out or starts an instance: it tells what is there then. What fails is
-a term of `format_error/1`.
+`seen` is the result of a step that lays out or starts an instance: it reports the instance's state.
+An error is a term of `format_error/1`.
 """.
 -type result() ::
     ok | {ok, sderl_ops_machines:told()} | {seen, sderl_ops_sighted:sighting()} | {error, term()}.
 
 -doc """
-Steps that are best done by one call of `do/2`: what is laid out on a host. Each of the others is
-alone.
+Groups steps for calls of `do/2`: all instances that are laid out on one host go together, every
+other step goes alone.
 """.
 -spec together([sderl_ops_step:step()], sderl_ops_memory:memory()) ->
     [[sderl_ops_step:step(), ...]].
@@ -56,21 +54,21 @@ together(Steps, Memory) ->
 is_layout({lay_out, _}) -> true;
 is_layout(_) -> false.
 
--doc "Does steps that are together.".
+-doc "Does one of the groups of `together/2`.".
 -spec do([sderl_ops_step:step(), ...], context()) -> #{sderl_ops_step:step() => result()}.
 do(Steps, #{epoch := Epoch} = Context) ->
     try
-        %% A host refuses a member that was deposed; nodes, and programs that make hosts, do not.
+        %% A host refuses a member that no longer acts; nodes and programs do not know who acts.
         case sderl_ops_store:confirm(Epoch) of
             ok -> do_steps(Steps, Context);
             {error, _} = Error -> all(Steps, Error)
         end
     catch
-        %% Neither arguments nor values: there may be secrets in them.
+        %% Without arguments and values, which may contain secrets.
         Class:Reason:Stack -> crashed(Steps, {Class, kind(Reason), places(Stack)}, Context)
     end.
 
-%% Of several that are together each is tried alone, so that the others have no part in it.
+%% If a group crashes, each of its steps is tried alone.
 crashed([Step], Why, _) ->
     #{Step => {error, {crashed, Why}}};
 crashed(Steps, _, Context) ->
@@ -159,7 +157,7 @@ give(GiverId, HostId, Sha, Context) ->
         sderl_ops_host:give(Giver, Receiver, Sha)
     end.
 
-%% Another member may have it.
+%% Another member may have the archive.
 bring(Sha, Archive) ->
     case sderl_ops_membership:is_member() andalso not filelib:is_regular(Archive) of
         false ->
@@ -210,7 +208,7 @@ prepare(Id, Host, #{desired := Desired, cookie := Cookie} = Context) ->
         layout(Named, Settings, Place, Cookie)
     end.
 
-%% The folder is from the look at the host by which this step was decided.
+%% The host's folder is known from the last look at it.
 place(#{id := HostId, address := Address}, #{observed := #{hosts := Seen}}) ->
     case Seen of
         #{HostId := #{base := Base}} -> {ok, #{host => HostId, address => Address, base => Base}};
@@ -290,7 +288,7 @@ change_each([Change | Changes], Envoy) ->
 
 %% ---------------------------------------------------------------- errors
 
--doc "A result for the core: a sentence, and for a relay whose fault it is.".
+-doc "A result with its error as a sentence; for a relay also whose fault it is.".
 -spec worded(ok | {ok, Told} | {error, term()}) ->
     ok | {ok, Told} | {error, binary() | {relay, sderl_ops_relay:side(), binary()}}.
 worded(ok) -> ok;
@@ -298,8 +296,7 @@ worded({ok, _} = Told) -> Told;
 worded({error, {relay, Side, _} = Why}) -> {error, {relay, Side, text(format_error(Why))}};
 worded({error, Why}) -> {error, text(format_error(Why))}.
 
--doc "A sentence for a person.".
--spec format_error(term()) -> unicode:chardata().
+%% A sentence for a person.
 format_error({lost_archive, Sha}) ->
     ["the archive of release ", Sha, " is no longer in the service's folder: apply the file again"];
 format_error({not_desired, Id}) ->
@@ -319,7 +316,7 @@ format_error({started_again, Node}) ->
     [Node, " was stopped, and something has started it again at once: turn that off (heart, "
      "systemd), as the service starts it from now on"];
 format_error(deposed) ->
-    "another member of the service acts since: nothing was done";
+    "another member of the service acts now: nothing was done";
 format_error({unconfirmed, _}) ->
     "no majority of the ops members answers, so nothing was done";
 format_error(groups_unsteady) ->

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_store).
 -moduledoc """
-What the service knows after a restart: for each cluster its revisions, what the reconciler
-remembers, and the history. It is kept in Khepri, a tree on disk that its members agree on by Raft;
-a service has one member in its folder, or shares the store with others
-(`m:sderl_ops_raft`).
+What survives a restart of the service: for each cluster its revisions, the memory of the
+reconciler, and the record, here called history. It is kept in Khepri, a tree on disk that its
+members agree on by Raft. A service with one member has the store in its folder; several members
+share one (`m:sderl_ops_raft`).
 
-A call returns when the change is on disk, so what a person was told has been decided stays decided.
-Secrets are never in it: revisions have them by reference.
+A call returns when the change is on disk, so a decision that was told to somebody is kept. The
+store has no secrets: revisions have them by reference.
 
-Revisions are never changed. The history is bounded: the oldest entries go. Which revisions are
-kept is decided by `m:sderl_ops_stored`.
+Revisions are never changed. The history is bounded: the oldest entries are deleted. Which revisions
+are kept is decided by `m:sderl_ops_stored`.
 """.
 
 -export([open/1, start_system/1, start/1, keep_id/0, id/0, close/0]).
@@ -25,10 +25,8 @@ kept is decided by `m:sderl_ops_stored`.
 -include_lib("khepri/include/khepri.hrl").
 
 -doc """
-A revision: what it was prepared from, by whom, when (milliseconds of system time), what was asked,
-such as `<<"rollback to 3">>`, and whether the rules of upgrades were put aside for it. `request`
-tells the request apart from others that ask the same. `applied` is the file that was applied last,
-by this revision or by one before.
+A revision: `sderl_ops_revision:about()`, when it was made (milliseconds of system time), and what
+`sderl_ops_revision:prepare/2` gave.
 """.
 -type revision() :: #{
     prepared := map(),
@@ -41,8 +39,8 @@ by this revision or by one before.
 }.
 
 -doc """
-Which entries of the history: at most so many, those before a number, of a time (in milliseconds of
-system time), of somebody, of a kind.
+Which entries of the history are wanted: at most `limit`, before a number, since and until a time
+(in milliseconds of system time), by a user, of a kind.
 """.
 -type wanted() :: #{
     limit := pos_integer(),
@@ -54,8 +52,8 @@ system time), of somebody, of a kind.
 }.
 
 -doc """
-Entries, the newest first. There may be others before `next`, however few these are: a call looks at
-a bounded number of entries.
+Entries, the newest first. A call looks at a bounded number of entries, so there may be more before
+`next` even if these are fewer than `limit`.
 """.
 -type page() :: #{
     entries := [{pos_integer(), sderl_ops_entry:entry()}], next := pos_integer() | none
@@ -65,17 +63,17 @@ a bounded number of entries.
 -define(SYSTEM, khepri).
 -define(LEADER_MS, 30_000).
 -define(CONFIRM_MS, 10_000).
-%% Some weeks of a cluster that changes each minute.
+%% Enough for some weeks of a cluster that changes each minute.
 -define(MOST_ENTRIES, 20_000).
 -define(NEWEST_EACH, 64).
 -define(MOST_LOOKED_AT, 2_000).
-%% Entries are in the order of their times but for steps of the clock: so far back is looked beyond
-%% the first that is too old.
+%% The clock may have been set back between two entries: entries this much too old do not end a
+%% search.
 -define(CLOCK_MS, 3_600_000).
 
 -doc """
-Opens the store in a folder, with all that was decided before; another program that has it open is
-an error.
+Opens the store of a folder, with all earlier decisions; it is an error if another program has it
+open.
 """.
 -spec open(file:filename()) -> ok | {error, term()}.
 open(Folder) ->
@@ -83,11 +81,11 @@ open(Folder) ->
         ok ?= start_system(Folder),
         ok ?= start(?LEADER_MS),
         ok ?= khepri_cluster:wait_for_leader(?STORE, ?LEADER_MS),
-        %% A read shows what was applied, and one that leads may still be about to apply the rest.
+        %% Reads show applied entries, and the leader may not have applied all of them yet.
         khepri:fence(?STORE, ?LEADER_MS)
     end.
 
--doc "Starts what has the store's files in a folder, and not the store itself.".
+-doc "Starts the Ra system with the files of a folder, but not the store itself.".
 -spec start_system(file:filename()) -> ok | {error, term()}.
 start_system(Folder) ->
     Config = (ra_system:default_config())#{
@@ -105,7 +103,7 @@ start_system(Folder) ->
         {error, _} = Error -> Error
     end.
 
--doc "Starts this virtual machine's part of the store: the one that is there, or else a new one.".
+-doc "Starts this virtual machine's part of the store: the existing one, or else a new one.".
 -spec start(timeout()) -> ok | {error, term()}.
 start(Ms) ->
     maybe
@@ -114,8 +112,8 @@ start(Ms) ->
     end.
 
 -doc """
-Has on disk which of the files there belong to this store. Ra does it half a second later, and where
-it has not, it silently begins with a new store.
+Writes to disk which files belong to this store. Ra does it half a second later, and if it was
+killed before, it silently begins with a new store.
 """.
 -spec keep_id() -> ok | {error, term()}.
 keep_id() ->
@@ -126,7 +124,7 @@ keep_id() ->
 -spec id() -> binary() | undefined.
 id() -> ra_directory:uid_of(?SYSTEM, ?STORE).
 
--doc "Closes it; everything is on disk already.".
+-doc "Closes the store; everything is on disk already.".
 -spec close() -> ok.
 close() ->
     case khepri:stop(?STORE) of
@@ -134,13 +132,13 @@ close() ->
         {error, _} -> ok
     end.
 
--doc "Where the lease of several members is: above all that the one which acts decides.".
+-doc "The path of the lease, above everything that the member which acts stores.".
 -spec lease_path() -> [atom()].
 lease_path() -> [clusters].
 
 -doc """
-From now on the writes of this process are refused when a member has the lease with another epoch:
-what it decides is not stored, so nothing follows from it.
+From now on writes of this process are refused if the lease has another epoch: then its decisions
+are not stored, and nothing follows from them.
 """.
 -spec act_with(Epoch :: pos_integer()) -> ok.
 act_with(Epoch) ->
@@ -148,8 +146,8 @@ act_with(Epoch) ->
     ok.
 
 -doc """
-Asks the store whether nobody has claimed the lease since: a majority has to take a write with this
-epoch. `none` is of a service with one member.
+Confirms that no other member has claimed the lease: a majority has to accept a write with this
+epoch. A service with one member has none.
 """.
 -spec confirm(Epoch :: none | pos_integer()) -> ok | {error, deposed | {unconfirmed, term()}}.
 confirm(none) -> ok;
@@ -162,7 +160,7 @@ confirm(Epoch) ->
         {error, Why} -> {error, {unconfirmed, Why}}
     end.
 
-%% A condition on the node above holds for the write below it, in one decision of the store.
+%% The path under which everything is written, with the condition that the lease has this epoch.
 decided() ->
     case get({?MODULE, epoch}) of
         undefined ->
@@ -181,7 +179,7 @@ clusters() -> [Name || {Name, _} <- children([clusters], newest)].
 -spec add_revision(Cluster :: binary(), revision()) -> pos_integer().
 add_revision(Cluster, Revision) ->
     Number = newest([clusters, Cluster, newest]) + 1,
-    %% The number comes last: a revision without it is one that nobody was told of.
+    %% The number is written last: a revision above the newest number does not count.
     ok = khepri:put(?STORE, [decided(), Cluster, revisions, key(Number)], Revision),
     ok = khepri:put(?STORE, [decided(), Cluster, newest], Number),
     Number.
@@ -209,7 +207,7 @@ latest(Cluster) ->
     {ok, Revision} = read([clusters, Cluster, revisions, key(Number)]),
     {Number, Revision}.
 
--doc "Forgets revisions.".
+-doc "Deletes revisions.".
 -spec drop_revisions(Cluster :: binary(), [pos_integer()]) -> ok.
 drop_revisions(Cluster, Numbers) ->
     lists:foreach(fun(Number) ->
@@ -249,7 +247,7 @@ amend(Cluster, Number, Entry) ->
         {error, {khepri, _, #{node_is_target := true}}} -> ok
     end.
 
-%% One write for each entry: a number that is taken is that of an entry of somebody else.
+%% One write for each entry. If the number is taken, another member has used it.
 add_entry(Cluster, Number, Entry) when is_integer(Number) ->
     Path = [decided(), Cluster, history, entries, key(Number)],
     case khepri:create(?STORE, Path, Entry) of
@@ -258,13 +256,13 @@ add_entry(Cluster, Number, Entry) when is_integer(Number) ->
             add_entry(Cluster, Number + 1, Entry)
     end.
 
-%% So that nobody has to look far for the newest.
+%% So that the newest entry is found quickly.
 keep_newest(Cluster, Number) when Number rem ?NEWEST_EACH =:= 0 ->
     khepri:put(?STORE, [decided(), Cluster, history, newest], Number);
 keep_newest(_, _) ->
     ok.
 
-%% An entry that this process has added is the newest, or near it.
+%% The last entry that this process has added is the newest, or nearly so.
 newest_entry(Cluster) ->
     case get({?MODULE, noted, Cluster}) of
         undefined -> last_entry(Cluster, newest(history(Cluster) ++ [newest]));
@@ -315,7 +313,7 @@ is_wanted(#{at := At, by := By} = Entry, Wanted) ->
 
 %% ---------------------------------------------------------------- all of it
 
--doc "What lies at each path of all clusters.".
+-doc "The value at each path of all clusters.".
 -type dumped() :: [{Path :: [atom() | binary()], term()}].
 
 -doc "All that is stored of all clusters.".
@@ -336,7 +334,7 @@ load([{Path, Value} | Others]) ->
 
 %% ---------------------------------------------------------------- the tree
 
-%% In the order of the numbers.
+%% Keys are in the order of the numbers.
 key(Number) -> iolist_to_binary(io_lib:format("~10..0b", [Number])).
 
 -spec newest([atom() | binary()]) -> non_neg_integer().
@@ -353,7 +351,8 @@ read(Path) ->
         {error, {khepri, node_not_found, _}} -> {error, not_found}
     end.
 
-%% The nodes below a path, or those of them that have a node of a name below them, with their data.
+%% The names of the nodes below a path with their values; children/3: those with a child of that
+%% name, with its value.
 children(Path) ->
     {ok, Found} = khepri:get_many(?STORE, Path ++ [?KHEPRI_WILDCARD_STAR]),
     lists:sort([{lists:last(At), Value} || At := Value <- Found]).

@@ -6,7 +6,7 @@
 
 -export([default/0, make/1, socket/1, log/1]).
 
-%% Of sun_path, with the NUL behind it.
+%% The size of sun_path without the NUL at its end.
 -define(MOST_SOCKET_BYTES, 107).
 
 -doc "`$XDG_STATE_HOME/sderl-ops`, by default `~/.local/state/sderl-ops`.".
@@ -19,7 +19,7 @@ default() ->
         end,
     filename:join(State, "sderl-ops").
 
--doc "The folder, made where it is not there, for its user alone.".
+-doc "Makes the folder if it is missing, accessible for its user alone.".
 -spec make(file:filename()) -> ok | {error, unicode:chardata()}.
 make(Folder) ->
     maybe
@@ -36,7 +36,7 @@ make(Folder) ->
             {error, [Folder, " belongs to another user: name another one with --dir"]}
     end.
 
-%% The owner of a file that this process writes is its user; /proc says so without writing.
+%% The owner of /proc/self is the user of this process.
 check_user(User) ->
     case file:read_file_info("/proc/self") of
         {ok, #file_info{uid = Own}} when Own =/= User -> {other_user, User};

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_roster).
 -moduledoc """
-The members of a service that has several, as an operator writes them: `NAME@ADDRESS`, with `:PORT`
-where it is not the usual one. Pure.
+The members of a service with several, as an operator writes them: `NAME@ADDRESS` or
+`NAME@ADDRESS:PORT`. Pure.
 """.
 
--export([parse/1, parse_list/1, check/2, added/2, named/2, words/1, is_one_machine/1, port/0]).
+-export([parse/1, parse_list/1, check/2, added/2, named/2, words/1, is_one_machine/1]).
 -export_type([member/0]).
 
 -doc """
@@ -13,12 +13,9 @@ where it is not the usual one. Pure.
 """.
 -type member() :: #{node := node(), address := string(), port := inet:port_number()}.
 
+%% The port of a member that names none.
 -define(PORT, 4381).
 -define(MOST, 7).
-
--doc "The port of a member that names none.".
--spec port() -> inet:port_number().
-port() -> ?PORT.
 
 -doc "One member. An error is a sentence.".
 -spec parse(string()) -> {ok, member()} | {error, unicode:chardata()}.
@@ -28,7 +25,7 @@ parse(Text) ->
         {ok, member(Parts)}
     end.
 
-%% No atom is made of what may be refused.
+%% Atoms are made only of accepted names.
 parts(Text) ->
     Pattern = "^([a-z][a-z0-9_-]{0,30})@([A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+)(?::([0-9]{1,5}))?$",
     case re:run(Text, Pattern, [{capture, all_but_first, list}, dollar_endonly]) of
@@ -48,7 +45,7 @@ member({Name, Address, Port}) ->
 
 name(Name, Address) -> Name ++ "@" ++ Address.
 
--doc "Several, with commas between, by their names.".
+-doc "Several members, separated by commas. The result is sorted by name.".
 -spec parse_list(string()) -> {ok, [member(), ...]} | {error, unicode:chardata()}.
 parse_list(Text) ->
     Parsed = [parse(string:trim(Part)) || Part <- string:split(Text, ",", all)],
@@ -72,11 +69,10 @@ distinct(Members) ->
             {error, "a member is there twice"}
     end.
 
--doc "Whether a member is one of those, by its name. Two alone are worse than one.".
+-doc "Checks that a member is one of these, and that there are not just two.".
 -spec check(Self :: node(), [member()]) -> ok | {error, unicode:chardata()}.
 check(_, [_, _]) ->
-    {error, "of two members both are needed for every decision, so two are worse than one: name "
-            "three"};
+    {error, "two members decide only while both run, so two are worse than one: name three"};
 check(Self, Members) ->
     case [Node || #{node := Node} <- Members, Node =:= Self] of
         [_] -> ok;
@@ -87,7 +83,7 @@ too_many(Count) ->
     io_lib:format("~b members are too many: three or five are enough, ~b the most",
                   [Count, ?MOST]).
 
--doc "A member that is to belong to those that there are, or one of them.".
+-doc "A member that is to be added to these, or added again.".
 -spec added(string(), [member()]) -> {ok, member()} | {error, unicode:chardata()}.
 added(Text, Members) ->
     maybe
@@ -108,7 +104,7 @@ check_added(Address, Port, Others) ->
                                   "another port", [words(Other), Address, Port])}
     end.
 
--doc "The one of these that an operator has named, with its port or without.".
+-doc "The member that an operator has named, with or without its port.".
 -spec named(string(), [member()]) -> {ok, node()} | {error, unicode:chardata()}.
 named(Text, Members) ->
     maybe
@@ -126,6 +122,6 @@ named(Text, Members) ->
 words(#{node := Node, port := ?PORT}) -> atom_to_list(Node);
 words(#{node := Node, port := Port}) -> [atom_to_list(Node), $:, integer_to_list(Port)].
 
--doc "Whether all have one address, so that folders of one machine are those of all.".
+-doc "Whether all members have one address, and so share the folders of one machine.".
 -spec is_one_machine([member()]) -> boolean().
 is_one_machine(Members) -> length(lists:usort([Address || #{address := Address} <- Members])) =< 1.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_wire).
 -moduledoc """
-What `bin/sderl ops` and the service of operations say to each other: lines of JSON over a Unix
-socket that only the service's user can open. Pure.
+The protocol between `bin/sderl ops` and the service of operations: lines of JSON over a Unix socket
+that only the service's user can open. Pure.
 
 A connection has one request and its answers:
 
@@ -13,12 +13,12 @@ A connection has one request and its answers:
 <- {"done": {"revision": 4, "state": "steady"}}
 ```
 
-The last answer has `done` or `error`, and the service closes the connection behind it. Closing it
-earlier ends the waiting and not the work.
+The last answer has `done` or `error`, and then the service closes the connection. A client that
+closes it earlier ends the waiting, not the work.
 
-An error may say more of itself: `"busy": true` and `"unavailable": true`, nothing was done, and the
-same request may do better in some seconds; `"unsure": true`, what was asked for may have been done;
-`"unknown": true`, there is no instance, family or revision of that name.
+An error may be marked. `"busy": true` and `"unavailable": true`: nothing was done, and the same
+request may succeed some seconds later. `"unsure": true`: the request may have been done.
+`"unknown": true`: there is no instance, family or revision of that name.
 
 | request | keys beside `do` and `who` | `done` |
 |---|---|---|
@@ -41,8 +41,8 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
 | `add_member`, `remove_member` | `member` | as `members` |
 | `stop` | | `state`: the service ends, and the cluster goes on |
 
-`state` is `steady` (all is as the file says), `working`, `paused`, `failed` (it was rolled back) or
-`destroyed`.
+`state` is `steady` (all is as the file says), `working`, `paused`, `failed` (`problems` says why)
+or `destroyed`.
 """.
 
 -export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
@@ -87,12 +87,12 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
     | #{do := destroy, wait := boolean(), who := binary()}.
 
 -doc """
-`done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
-binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
-Problems}`: a sentence, and one for each problem where there are several. `busy` (too much is asked
-at a time), `unavailable` (nobody can answer now; nothing was done), `unsure` (it may have been
-done) and `unknown` (there is nothing of that name) are errors, too, marked on the line by that
-word, and are decoded as errors.
+`done` is a map as in the table above. To be encoded, its keys are atoms or binaries, its texts
+binaries, and `undefined` is null; decoded, its keys are binaries. `{error, Text, Problems}` has a
+sentence, and more sentences if there are several problems. `busy` (too many requests at a time),
+`unavailable` (nobody can answer now; nothing was done), `unsure` (it may have been done) and
+`unknown` (there is nothing of that name) are errors that are marked by that word on the line, and
+are decoded as errors.
 """.
 -type answer() ::
     {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
@@ -102,30 +102,49 @@ word, and are decoded as errors.
     | {busy | unavailable | unsure | unknown, unicode:chardata()}.
 
 -doc """
-`instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
-`why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`
-(`whole`, `drained` where only drained ones are away, `incomplete`, `unknown`).
-`problems`, `information` and `waiting` are sentences. `sent`: how much the service has sent to
-hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_bytes`.
-`doing` are the steps under way, `progress` how many of how many are `done`, or null where nothing
-is to be done.
+`problems`, `information` and `waiting` are sentences. `sent` is how much the service has sent to
+hosts since it began. `doing` are the steps under way, `progress` how many of all steps are done, or
+null if there is nothing to do.
 """.
 -type status() :: #{
     cluster := binary(),
     revision := non_neg_integer(),
     state := atom(),
-    hosts := [map()],
-    instances := [map()],
-    groups := [map()],
+    hosts := [host()],
+    instances := [instance()],
+    groups := [group()],
     problems := [binary()],
     information := [binary()],
-    sent := map(),
+    sent := #{archives | archive_bytes | control_calls | control_bytes => non_neg_integer()},
     doing := [binary()],
     progress := #{done := non_neg_integer(), total := pos_integer()} | undefined,
     waiting := [binary()]
 }.
+-doc "`instances` is how many.".
+-type host() :: #{
+    id := binary(),
+    state := up | unreachable | gone,
+    why := binary() | undefined,
+    instances := non_neg_integer()
+}.
+-doc "`release` is its name in the file.".
+-type instance() :: #{
+    id := binary(),
+    node := binary() | undefined,
+    host := binary() | undefined,
+    release := binary() | undefined,
+    state := atom(),
+    why := binary() | undefined
+}.
+-doc "`members` and `running` are how many. `drained`: only drained members are missing.".
+-type group() :: #{
+    name := binary(),
+    members := non_neg_integer(),
+    running := non_neg_integer(),
+    state := whole | drained | incomplete | unknown
+}.
 -doc """
-`at` is a time as RFC 3339 has it; `what` is the request as a person says it. `result` is `good`,
+`at` is a time in the format of RFC 3339; `what` is the request as text. `result` is `good`,
 `running`, `paused`, `failed`, `replaced` (by another one before it was done), `not recorded`, or
 `rolled back: ` and the families; `why` says more of it.
 """.
@@ -139,10 +158,10 @@ is to be done.
 }.
 
 -doc """
-Of the record: what somebody asked for (`kind` is `request`), a step that has ended (`step`), or
-what the service decided (`note`). `number` is in the order of the entries, `at` as RFC 3339 has it.
-`result` is `running`, `done`, `failed`, `replaced` (by another revision), `accepted` (by an earlier
-version, which did not write what came of it) or `noted`.
+An entry of the record: what somebody asked for (`kind` is `request`), a step that has ended
+(`step`), or a decision of the service (`note`). Entries are numbered in their order; `at` is in the
+format of RFC 3339. `result` is `running`, `done`, `failed`, `replaced` (by another revision),
+`accepted` (by an earlier version, which did not record results) or `noted`.
 """.
 -type entry() :: #{
     number := pos_integer(),
@@ -155,24 +174,24 @@ version, which did not write what came of it) or `noted`.
 }.
 
 -doc """
-`state` is `here` (the member that answers), `there` or `away`; `store` is `leads` or `has_it` of
-one that belongs to the store, `expected` of one that may join it, and `unknown` where the member
-that answers has no part of the store itself; `acts` of the one that decides.
+`state` is `here` (the member that answers), `there` or `away`. `store` is `leads` or `has_it` for a
+member that has its part of the store, `expected` for one that may join, and `unknown` if the member
+that answers has no part of the store itself. `acts` is true for the one that acts.
 """.
 -type member() :: #{
     member := binary(), state := atom(), store := atom(), acts := boolean()
 }.
 
-%% A file in it has fewer: quotes and ends of lines are two bytes each.
+%% A file in a request has to be smaller, because its quotes and line ends take two bytes each.
 -define(MOST_REQUEST_BYTES, 131_072).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 -define(MOST_ENTRIES, 500).
 
--doc "A longer line is no request.".
+-doc "The longest line of a request.".
 -spec most_request_bytes() -> pos_integer().
 most_request_bytes() -> ?MOST_REQUEST_BYTES.
 
--doc "A longer line is no answer.".
+-doc "The longest line of an answer.".
 -spec most_answer_bytes() -> pos_integer().
 most_answer_bytes() -> ?MOST_ANSWER_BYTES.
 
@@ -289,16 +308,16 @@ decode_answer(Line) ->
         #{~"error" := Text, ~"problems" := Problems} when is_binary(Text), is_list(Problems) ->
             {ok, {error, Text, [Problem || Problem <- Problems, is_binary(Problem)]}};
         _ ->
-            {error, "an answer of another kind: the service is of another version"}
+            {error, "the service's answer is of an unknown kind: it is of another version"}
     catch
-        error:_ -> {error, "an answer that is not JSON: what listens there is no such service"}
+        error:_ -> {error, "the answer is not JSON: what listens there is not the service"}
     end.
 
 %% ---------------------------------------------------------------- lines
 
 -doc """
-The whole lines of what was received so far, without their ends, and what is left. `too_long` when a
-line has more than `Most` bytes.
+The complete lines of the bytes received so far, without their ends, and the incomplete rest.
+`too_long` if a line has more than `Most` bytes.
 """.
 -spec lines(Received :: binary(), Left :: binary(), Most :: pos_integer()) ->
     {ok, [binary()], Left :: binary()} | too_long.
