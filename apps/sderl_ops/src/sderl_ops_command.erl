@@ -3,9 +3,9 @@
 -moduledoc """
 `bin/sderl ops`: brings clusters up from a file, and keeps them as the file says.
 
-Each command but `import`, `serve` and `completion` is a request to the service that has the folder
-of `--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes
-again.
+Most commands are requests to the service that runs in the folder of `--dir`; `render`, `import`,
+`serve`, `members cookie` and `completion` need none. `plan` and `apply` start a service if none
+runs: that of `apply` stays, that of `plan` is stopped again.
 """.
 
 -behaviour(sderl_command).
@@ -44,7 +44,7 @@ help() ->
     [
         "usage: bin/sderl ops COMMAND [options]\n\n"
         "Brings a cluster up from a file and keeps it as the file says, on this machine or on\n"
-        "others. docs/operations.md is the guide, docs/ops-file.md tells what a file has.\n\n",
+        "others. The guide is docs/operations.md, all keys of a file are in docs/ops-file.md.\n\n",
         [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
         "\n\"bin/sderl ops COMMAND --help\" tells a command's options.\n"
     ].
@@ -84,47 +84,47 @@ command(Do) ->
 upper([First | Rest]) -> string:uppercase([First]) ++ Rest.
 
 more(apply) ->
-    "\nWithout a running service one is started in the background. Ctrl-C ends the waiting and not "
-    "the work.";
+    "\nIf no service runs, one is started in the background. Ctrl-C ends the waiting, not the "
+    "work.";
 more(plan) ->
     "\nNothing is changed.";
 more(render) ->
-    "\nWithout --out all of it is one stream of YAML. What has to be there, and what Kubernetes "
-    "does otherwise, is told on stderr.\n\n"
+    "\nWithout --out everything is one stream of YAML on stdout. What has to exist beforehand, and "
+    "where Kubernetes differs from the file, is printed on stderr.\n\n"
     "  bin/sderl ops render shop.json | kubectl diff -f -\n"
     "  bin/sderl ops render shop.json --out shop && kubectl apply -f shop";
 more(import) ->
-    "\nThe cluster is found from one node, and nothing is changed on its nodes. What is not known, "
-    "or left out, is told on stderr.\n\n"
+    "\nThe cluster is found from one node, and nothing is changed on its nodes. What is unknown or "
+    "left out is printed on stderr.\n\n"
     "  bin/sderl ops import --seed a@host --out shop.json\n"
     "  bin/sderl ops import --seed a@host --out shop.json --adopt\n\n"
     "With --adopt the file is applied at once: the nodes go on as they are, and the service keeps "
-    "the cluster from then on.\nThe epmd of the nodes is found by ERL_EPMD_PORT, TLS between nodes "
-    "is set by ERL_FLAGS, as for erl.";
+    "the cluster from then on.\nAs for erl, ERL_EPMD_PORT is the port of the nodes' epmd, and "
+    "ERL_FLAGS sets TLS between nodes.";
 more(rollback) ->
-    "\nThat makes a new revision which says the same as the earlier one.";
+    "\nThis makes a new revision with the content of the earlier one.";
 more(history) ->
-    "\nWith --all also each request that was no revision, each step, and what the service decided; "
-    "the newest first. Of these the newest 20,000 are kept.\n\n"
+    "\nWith --all also each other request, each step, and each decision of the service, the newest "
+    "first. The newest 20,000 of these entries are kept.\n\n"
     "  bin/sderl ops history --all --since 2h\n"
     "  bin/sderl ops history --all --who anna --limit 1000";
 more(scale) ->
-    "\nThat makes a new revision; the file itself is not changed.";
+    "\nThis makes a new revision; the file itself is not changed.";
 more(drain) ->
-    "\nRefused where a group has no other member in service, or two groups no other node in "
-    "common: let them grow first, or say --force.";
+    "\nIt is refused if a group has no other member in service, or two groups have no other node "
+    "in common: let them grow first, or say --force.";
 more(release) ->
-    "\nIt goes on as it is and in its groups, and the service neither stops nor starts it. With "
-    "--all that is so for all nodes that run as they were taken over; \"destroy\" then leaves them "
-    "alone. To stop such a node there is \"drain\".";
+    "\nThe node goes on as it is and in its groups, and the service neither stops nor starts it. "
+    "--all hands back all nodes that run as they were taken over; \"destroy\" then leaves them "
+    "alone. To stop such a node use \"drain\".";
 more(destroy) ->
-    "\nIt asks first. Releases, states and logs of the nodes go too.";
+    "\nIt asks first. Releases, states and logs of the nodes are removed, too.";
 more(serve) ->
-    "\nThe cluster goes on when it ends, and the next service takes it over. With --name and "
-    "--members it is one of several; in the folder of a service with one member it goes on with "
-    "all that this knows.";
+    "\nWhen it ends the cluster goes on, and the next service takes it over. With --name and "
+    "--members it is one of several members; in the folder of a service with one member it goes on "
+    "with all that this one has stored.";
 more(members) ->
-    "\nA member is NAME@ADDRESS or NAME@ADDRESS:PORT. \"add\" lets a new one come, or one that "
+    "\nA member is NAME@ADDRESS or NAME@ADDRESS:PORT. \"add\" admits a new member, or one that "
     "has lost its disk: it joins when it runs. \"cookie\" makes the secret that the members share.";
 more(completion) ->
     "\neval \"$(bin/sderl ops completion bash)\", or source <(bin/sderl ops completion zsh).";
@@ -136,47 +136,48 @@ arguments(apply) -> [file(), force(), no_wait()];
 arguments(render) ->
     [file(),
      option(out, "DIR", string, "a folder for files: one for each family, one for the cluster"),
-     flag(canary, "only as many nodes of each family become new as the file has canaries")];
+     flag(canary, "replace only the canaries of each family (upgrade.canaries)")];
 arguments(import) ->
     [(option(seed, "NODE@HOST", string, "any node of the cluster"))#{required => true},
      option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
      option(out, "FILE", string, "where the file is written (stdout)"),
-     option(cluster, "NAME", string, "what the cluster is called (imported)"),
+     option(cluster, "NAME", string, "the name of the cluster (imported)"),
      flag(force, "replace FILE where it is there"),
      flag(adopt, "apply the file"),
      no_wait()];
 arguments(rollback) ->
-    [positional(revision, "REVISION", {integer, [{min, 1}]}, "its number, as history tells it"),
+    [positional(revision, "REVISION", {integer, [{min, 1}]}, "its number, as history lists it"),
      force(), no_wait()];
 arguments(history) ->
-    [flag(all, "all that was done, and not the revisions alone"),
-     option(since, "TIME", string, "from then on: an age as 90s, 15m, 2h or 3d, or a time as "
+    [flag(all, "everything that was done, not only the revisions"),
+     option(since, "TIME", string, "from this time on: an age as 90s, 15m, 2h or 3d, or a time as "
                                    "2026-11-27T08:00:00Z"),
-     option(until, "TIME", string, "up to then, likewise"),
-     option(who, "USER", string, "what this user did; the service itself is called service"),
+     option(until, "TIME", string, "up to this time, likewise"),
+     option(who, "USER", string, "what this user did; the service itself is the user service"),
      option(kind, "KIND", {atom, [request, step, note]},
             "request: what somebody asked for; step: what was done for it; note: what the "
             "service decided"),
-     option(limit, "N", {integer, [{min, 1}, {max, 20_000}]}, "so many at most (100)"),
-     option(before, "NUMBER", {integer, [{min, 1}]}, "those before this one")];
+     option(limit, "N", {integer, [{min, 1}, {max, 20_000}]}, "at most this many entries (100)"),
+     option(before, "NUMBER", {integer, [{min, 1}]}, "entries before this number")];
 arguments(scale) ->
-    [positional(family, "FAMILY", string, "which family"),
-     positional(count, "COUNT", {integer, [{min, 1}]}, "how many nodes"), force(), no_wait()];
+    [positional(family, "FAMILY", string, "its name"),
+     positional(count, "COUNT", {integer, [{min, 1}]}, "its new number of nodes"),
+     force(), no_wait()];
 arguments(drain) -> [instance(), force(), no_wait()];
 arguments(Do) when Do =:= undrain; Do =:= adopt -> [instance(), no_wait()];
 arguments(release) ->
     [(instance())#{nargs => 'maybe', required => false},
      flag(all, "all nodes that run as they were taken over")];
 arguments(destroy) ->
-    [flag(yes, "do not ask"), flag(dry_run, "only tell what would be removed"), no_wait()];
+    [flag(yes, "do not ask"), flag(dry_run, "only show what would be removed"), no_wait()];
 arguments(serve) ->
-    [option(name, "MEMBER", string, "which member of a service with several this is: NAME@ADDRESS "
-                                    "or NAME@ADDRESS:PORT"),
-     option(members, "LIST", string, "all members of the service, with commas between")];
+    [option(name, "MEMBER", string, "this member of a service with several: NAME@ADDRESS or "
+                                    "NAME@ADDRESS:PORT"),
+     option(members, "LIST", string, "all members of the service, separated by commas")];
 arguments(members) ->
     [(positional(what, "WHAT", {atom, [list, add, remove, cookie]}, "list, add, remove or cookie"))
          #{nargs => 'maybe', default => list},
-     (positional(member, "MEMBER", string, "which one is added or removed"))
+     (positional(member, "MEMBER", string, "the member to add or to remove"))
          #{nargs => 'maybe', required => false}];
 arguments(completion) ->
     [positional(shell, "SHELL", {atom, [bash, zsh]}, "bash or zsh")];
@@ -185,19 +186,19 @@ arguments(_) ->
 
 common(Do) when Do =:= completion; Do =:= render -> [];
 common(serve) -> [directory()];
-common(_) -> [flag(json, "the answer, and what is told on the way, as lines of JSON"), directory()].
+common(_) -> [flag(json, "print events and the answer as lines of JSON"), directory()].
 
 directory() ->
     option(dir, "DIR", string, "the service's folder ($XDG_STATE_HOME/sderl-ops, which is "
                                "~/.local/state/sderl-ops)").
 
-instance() -> positional(instance, "INSTANCE", string, "which one, such as web3").
+instance() -> positional(instance, "INSTANCE", string, "its name, such as web3").
 
-file() -> positional(file, "FILE", string, "the file that says what the cluster is to be").
+file() -> positional(file, "FILE", string, "the file of the cluster").
 
 force() ->
-    flag(force, "do it also where a group is without a member, or two groups that meet are "
-                "without a gateway, while nodes are replaced or drained").
+    flag(force, "do it even if a group has no member, or two connected groups have no gateway, "
+                "while nodes are replaced or drained").
 
 no_wait() -> flag(no_wait, "do not wait until it is done").
 
@@ -286,7 +287,7 @@ confirm(Options) ->
             sderl_command:confirm(["All nodes of the cluster ", Cluster, " are stopped, and their "
                                    "files removed."], "nothing was removed");
         _ ->
-            %% The request itself tells what is wrong.
+            %% The request itself will fail with the reason.
             ok
     end.
 
@@ -339,7 +340,7 @@ write(_, _) ->
 
 imported(Points, Options) ->
     [[["wrote ", File, "\n"] || out := File <- Options],
-     [["what is to be known of it:\n", [["  ", Point, "\n"] || Point <- Points]]
+     [["what you should know about it:\n", [["  ", Point, "\n"] || Point <- Points]]
       || Points =/= []]].
 
 adopt(_, #{adopt := true, out := File} = Options) ->
@@ -379,7 +380,7 @@ ask(#{do := Do} = Request, #{json := Json} = Options) ->
 answer(#{do := record} = Request, Ask) -> sderl_ops_past:fetch(Request, Ask);
 answer(Request, Ask) -> Ask(Request).
 
-%% A wrong file is told without a service.
+%% Problems of a file are reported without a service.
 check_file(#{file := File, do := Do}) ->
     case sderl_ops_render:read(File) of
         {ok, Read} ->
@@ -471,7 +472,7 @@ await_end(Pid, Monitor) ->
             await_end(Pid, Monitor)
     end.
 
--doc "Is the service in a virtual machine of its own, in the background.".
+-doc "Runs the service in a virtual machine of its own, in the background.".
 -spec main([Folder :: string()]) -> no_return().
 main([Folder]) ->
     _ = io:setopts(standard_io, [{encoding, unicode}]),

@@ -197,7 +197,7 @@ answers_test_() ->
              {help, "nothing is known to have been done\n"}},
             {["history", "--all"], #{~"do" => ~"record", ~"limit" => 100},
              {error, "the request is wrong: do: \"record\" is not a type of request: ...", []},
-             {error, "the service is of an earlier version, which does not tell all that was "
+             {error, "the service is of an earlier version, which cannot list all that was "
                      "done: \"stop\" it, then start it again with \"serve\" or \"apply\" (the "
                      "cluster goes on meanwhile); \"history\" without --all tells its "
                      "revisions"}},

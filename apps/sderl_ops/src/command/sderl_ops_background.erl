@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_background).
 -moduledoc """
-Starts a service of operations that stays when the command that started it has ended: a virtual
-machine in a session of its own, whose log is in the service's folder.
+Starts a service of operations that outlives the command that started it: a virtual machine in a
+session of its own, whose log is in the service's folder.
 """.
 
 -export([start/2]).
@@ -11,8 +11,8 @@ machine in a session of its own, whose log is in the service's folder.
 -define(LOOK_MS, 50).
 
 -doc """
-Starts it by calling `Module:main/1` with the folder as the argument of a new virtual machine, and
-waits until it answers. An error has what it said last.
+Starts it by calling `Module:main/1` with the folder in a new virtual machine, and waits until it
+answers. An error has its last output.
 """.
 -spec start(Folder :: file:filename(), module()) -> ok | {error, unicode:chardata()}.
 start(Folder, Module) ->
@@ -24,7 +24,7 @@ start(Folder, Module) ->
         await(Folder, Pid, Deadline)
     end.
 
-%% The shell starts it and ends at once, so that nobody is its parent.
+%% The shell ends at once, so that the virtual machine has no parent.
 spawn_machine(Folder, Module) ->
     case os:find_executable("erl") of
         false ->
@@ -49,7 +49,7 @@ spawn_machine(Folder, Module) ->
             read_pid(Port, <<>>)
     end.
 
-%% The virtual machine has OTP's own paths anyway.
+%% Without OTP's own paths, which the virtual machine has anyway.
 code_paths() ->
     [filename:absname(Path) || Path <- code:get_path(), Path =/= ".",
                                not lists:prefix(code:root_dir(), Path)].
@@ -74,8 +74,8 @@ await(Folder, Pid, Deadline) ->
                 {false, _} ->
                     {error, ["the service did not start: ", said(Folder)]};
                 {true, false} ->
-                    {error, ["the service does not answer; ", sderl_ops_place:log(Folder),
-                             " may tell why"]};
+                    {error, ["the service does not answer; its log may tell why: ",
+                             sderl_ops_place:log(Folder)]};
                 {true, true} ->
                     receive after ?LOOK_MS -> await(Folder, Pid, Deadline) end
             end;
@@ -83,7 +83,7 @@ await(Folder, Pid, Deadline) ->
             {error, Text}
     end.
 
-%% Without /proc the deadline has to do.
+%% Without /proc only the deadline ends the waiting.
 is_alive(Pid) ->
     not filelib:is_dir("/proc/self") orelse filelib:is_dir(filename:join("/proc", Pid)).
 
@@ -95,5 +95,5 @@ said(Folder) ->
                 _ -> "it wrote no text"
             end;
         _ ->
-            ["it said nothing; its log is ", sderl_ops_place:log(Folder)]
+            ["it wrote nothing; its log is ", sderl_ops_place:log(Folder)]
     end.

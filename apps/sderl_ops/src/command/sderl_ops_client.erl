@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_client).
--moduledoc "Asks the service of operations that has a folder.".
+-moduledoc "Sends requests to the service of operations that runs in a folder.".
 
 -export([ask/3]).
 
@@ -8,12 +8,12 @@
     {done, #{binary() => term()}} | {error, unicode:chardata(), [unicode:chardata()]}.
 
 -define(CONNECT_MS, 5000).
-%% A request that waits for nothing is answered sooner, however busy the service is.
+%% A request without waiting is answered within this time, even if the service is busy.
 -define(QUICK_MS, 60_000).
 
 -doc """
-Asks, and calls `Tell` with what is told until the answer. `not_running` where no service has the
-folder. While an answer waits for work it may take any time; `Tell` may end the process.
+Sends a request, and calls `Tell` with each event until the answer. `not_running`: no service runs
+in the folder. A request that waits for work may take any time; `Tell` may end the process.
 """.
 -spec ask(
     Folder :: file:filename(),
@@ -40,7 +40,7 @@ connect(Path) ->
     gen_tcp:connect({local, unicode:characters_to_binary(Path)}, 0,
                     [local, binary, {active, false}, {packet, raw}], ?CONNECT_MS).
 
-%% Packing releases, and looking at all hosts, is part of these.
+%% These pack releases and look at all hosts first, so they take any time, too.
 patience(#{do := Do}) when Do =:= plan; Do =:= apply; Do =:= scale; Do =:= rollback -> infinity;
 patience(#{wait := true}) -> infinity;
 patience(_) -> ?QUICK_MS.

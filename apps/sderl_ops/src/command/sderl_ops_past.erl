@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_past).
--moduledoc "`bin/sderl ops history --all`: what was done, by whom, and what came of it.".
+-moduledoc "`bin/sderl ops history --all`: what was done, by whom, and with which result.".
 
 -export([wanted/1, fetch/2, show/1]).
 
-%% What the service gives at a time, and all that it keeps.
+%% The service gives at most so many entries at a time.
 -define(PAGE, 500).
 -define(LIMIT, 100).
 -define(LATEST, 253_402_300_799_999).
 
--doc "Which entries the options of `history` want; `revisions` where they want none.".
+-doc "The entries that the options of `history` ask for; `revisions` without `--all`.".
 -spec wanted(Options :: #{atom() => term()}) ->
     revisions | {ok, map()} | {wrong, unicode:chardata()}.
 wanted(#{all := false} = Options) ->
@@ -29,8 +29,7 @@ wanted(Options) ->
     end.
 
 -doc """
-The entries that are wanted, with as many requests as that takes. Another answer than entries ends
-it.
+The wanted entries, with as many requests as necessary. Any other answer ends it.
 """.
 -spec fetch(Wanted :: map(), Ask :: fun((map()) -> Answer)) ->
     Answer | {done, #{binary() => term()}} when
@@ -48,7 +47,7 @@ fetch(Wanted, Left, Ask, Found) ->
                     {done, #{~"entries" => Found ++ Entries, ~"next" => Next}}
             end;
         {error, <<"the request is wrong: do: ", _/binary>>, _} ->
-            {error, "the service is of an earlier version, which does not tell all that was done: "
+            {error, "the service is of an earlier version, which cannot list all that was done: "
                     "\"stop\" it, then start it again with \"serve\" or \"apply\" (the cluster "
                     "goes on meanwhile); \"history\" without --all tells its revisions", []};
         Other ->
@@ -63,7 +62,7 @@ show(#{~"entries" := Entries} = Done) ->
     Rows = [[text(maps:get(Key, Entry, null))
              || Key <- [~"number", ~"at", ~"result", ~"who", ~"what", ~"why"]]
             || Entry <- Entries, is_map(Entry)],
-    %% Where nothing failed there is no reason.
+    %% If nothing failed there are no reasons.
     Why = case lists:all(fun(Row) -> string:is_empty(lists:last(Row)) end, Rows) of
               true -> "";
               false -> "why"
@@ -80,7 +79,7 @@ first_five(Row) -> lists:sublist(Row, 5).
 columns([[] | _]) -> [];
 columns(Rows) -> [[hd(Row) || Row <- Rows] | columns([tl(Row) || Row <- Rows])].
 
-%% Why is as long as it is.
+%% The last column is not padded.
 line(Row, Widths) ->
     {Padded, [Why]} = lists:split(5, Row),
     Cells = [string:pad(Cell, Width) || {Cell, Width} <- lists:zip(Padded, Widths)],

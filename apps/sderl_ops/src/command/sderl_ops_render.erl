@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_render).
 -moduledoc """
-`bin/sderl ops render`: writes what Kubernetes is to have, as one stream, or as files of a folder.
+`bin/sderl ops render`: writes the objects for Kubernetes, as one stream or as files in a folder.
 
-Each file names its objects in comments. So what a folder had and has no more is told, with the
-command that removes it from Kubernetes: `kubectl apply` leaves it there.
+Each file names its objects in comments. So objects that a folder had and no longer has can be
+listed, with the command that removes them from Kubernetes: `kubectl apply` does not remove them.
 """.
 
 -export([run/1, read/1, instead_of/1]).
@@ -45,7 +45,7 @@ for_pods(File) ->
                          "makes the cluster as it says"}
     end.
 
--doc "What is said where the service is asked for what Kubernetes does.".
+-doc "The error of a request to the service with a file for Kubernetes.".
 -spec instead_of(Do :: atom()) -> text().
 instead_of(plan) ->
     "the file is for Kubernetes, and the service does nothing there: what would change is told by "
@@ -72,7 +72,7 @@ part(Cluster, Objects) ->
         [["---\n", sderl_ops_yaml:document(Object)] || Object <- Objects]
     ]).
 
-%% As the arguments of kubectl delete.
+%% Arguments for kubectl delete.
 title(#{~"kind" := Kind, ~"metadata" := #{~"name" := Name, ~"namespace" := Namespace}}) ->
     [string:lowercase(Kind), " ", Name, " --namespace ", Namespace].
 
@@ -108,7 +108,7 @@ make(Folder) ->
 unwritten(Name, Why) ->
     {error, ["--out: ", Name, " cannot be written: ", file:format_error(Why)]}.
 
-%% The files that were rendered there before. A file of anybody else's is not touched.
+%% The files that were rendered there before. Other files are not touched.
 rendered(Folder, Names, Cluster) ->
     Mark = unicode:characters_to_binary([?MARK, Cluster, ";"]),
     There = [{Name, Text} || Name <- lists:sort(filelib:wildcard("*.yaml", Folder)),

@@ -7,8 +7,8 @@
 -type text() :: unicode:chardata().
 
 -doc """
-What a request came to: text for stdout, or what went wrong, for stderr. The keys of an answer that
-this version does not know are left out.
+The answer to a request as text for stdout, or an error for stderr. Keys of an answer that this
+version does not know are left out.
 """.
 -spec answer(Do :: atom(), #{binary() => term()}) -> {ok, text()} | {error, text()}.
 answer(plan, Done) ->
@@ -20,7 +20,7 @@ answer(history, #{~"revisions" := []}) ->
 answer(history, #{~"revisions" := _} = Done) ->
     Keys = [~"revision", ~"at", ~"who", ~"result", ~"what"],
     {ok, [table("", ["revision", "at", "who", "result", "what"], Keys, ~"revisions", Done),
-          %% As long as they are they have no room in the table.
+          %% Reasons are too long for the table.
           listed("\nwhy:\n", [["revision ", show(Number), ": ", sderl_table:one_line(Why)]
                               || #{~"revision" := Number, ~"why" := Why}
                                      <- maps:get(~"revisions", Done), is_binary(Why)])]};
@@ -59,7 +59,7 @@ state(_, ~"paused") -> "paused: nothing is started until \"bin/sderl ops resume\
 state(_, ~"destroyed") -> "nothing of the cluster is left";
 state(_, State) -> State.
 
--doc "A sentence, and what belongs to it, a line each.".
+-doc "A sentence, and the problems, a line each.".
 -spec failure(text(), [text()]) -> text().
 failure(Text, Problems) -> string:trim([Text, "\n", bullets(Problems)], trailing).
 
@@ -105,7 +105,7 @@ status(_) ->
 listed(_, []) -> [];
 listed(Heading, Texts) -> [Heading, bullets(Texts)].
 
-%% A last column that is empty all over is left out.
+%% If the last column is empty, it is left out.
 table(Above, Header, Keys, Part, Done) ->
     case [Row || Row <- maps:get(Part, Done, []), is_map(Row)] of
         [] ->
@@ -121,7 +121,7 @@ table(Above, Header, Keys, Part, Done) ->
             end
     end.
 
-%% The last output of a node may be many lines.
+%% On one line each: the last output of a node may be several.
 cells(Keys, Rows) ->
     [[sderl_table:one_line(show(maps:get(Key, Row, null))) || Key <- Keys] || Row <- Rows].
 
@@ -133,11 +133,11 @@ show(Other) -> json:encode(Other).
 texts(Key, Done) ->
     [Text || Text <- maps:get(Key, Done, []), is_binary(Text)].
 
-%% ---------------------------------------------------------------- on the way
+%% ---------------------------------------------------------------- events
 
 -doc """
-A function for what is told on the way: lines of JSON to stdout, or on stderr a bar for a person and
-lines into a file.
+A function for events: lines of JSON to stdout, or on stderr a progress bar in a terminal and lines
+elsewhere.
 """.
 -spec teller(Label :: text(), Json :: boolean()) -> fun((sderl_ops_wire:answer()) -> ok).
 teller(_, true) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_config).
 -moduledoc """
-The configuration of an instance's applications, as a file of operations has it, and as the text of
-a `sys.config`. Text is all that is made of it here: no atom is.
+The configuration of an instance's applications, from a file of operations, and as the text of a
+`sys.config`. No atoms are made.
 
 | in the file | in `sys.config` |
 |---|---|
@@ -22,7 +22,7 @@ a `sys.config`. Text is all that is made of it here: no atom is.
 -doc "Application, key, value.".
 -type config() :: #{binary() => #{binary() => sderl_ops_walker:json()}}.
 
--doc "What is wrong with a value; `Path` is where it is.".
+-doc "The problems of a value, which is at `Path` in the file.".
 -spec check(sderl_ops_walker:json(), sderl_ops_walker:path()) -> [sderl_ops_walker:problem()].
 check(#{~"atom" := Name} = Value, Path) when map_size(Value) =:= 1 ->
     [{Path ++ [~"atom"], Name, "the name of an atom: text of 1 to 255 characters"}

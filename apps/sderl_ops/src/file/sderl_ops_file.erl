@@ -1,28 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_file).
 -moduledoc """
-Reads a file of operations: what a cluster is to be. It is JSON, or one Erlang map.
+Reads a file of operations, which describes a cluster. It is JSON, or one Erlang map.
 
 ```erlang
 {ok, File} = sderl_ops_file:read("shop.json"),
 3 = maps:get(count, maps:get(~"web", maps:get(families, File))).
 ```
 
-A file is read whole or not at all: `{error, Problems}` has all that is wrong with it, and
-`format_error/1` a sentence for each.
+A file is accepted whole or not at all: `{error, Problems}` has all its problems, and
+`format_error/1` gives a sentence for each.
 """.
 
 -export([read/1, read_text/2, check/2, set_count/3, format_error/1]).
--export_type([file/0, id/0, secret/0, text/0, command/0, provider/0, kubernetes/0, release/0,
-              domain/0, family/0]).
--export_type([limits/0, restart/0, hooks/0, groups/0, listed_group/0, pattern/0, upgrade/0,
-              alarms/0,
-              problem/0]).
+-export_type([file/0, id/0, secret/0, text/0, command/0, kubernetes/0, release/0, domain/0,
+              family/0, limits/0, restart/0, hooks/0, groups/0, alarms/0, problem/0]).
 
 -doc "A name that the file gives: of a cluster, provider, release, domain or family.".
 -type id() :: binary().
 -type secret() :: sderl_ops_secret:secret().
--doc "A template of `m:sderl_ops_template`, or where the text is.".
+-doc "A template of `m:sderl_ops_template`, or a reference to a secret.".
 -type text() :: binary() | secret().
 -doc "A program and its arguments, each a template.".
 -type command() :: [binary(), ...].
@@ -76,8 +73,8 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
     network_policy := boolean()
 }.
 -doc """
-Of `archive`, `folder`, `code`, `image` and `running` it has exactly one. `start` and `sha256` go
-with an archive, `start` with a folder and an image.
+A release has exactly one of `archive`, `folder`, `code`, `image` and `running`. An archive also has
+`sha256` and `start`, a folder and an image have `start`.
 """.
 -type release() :: #{
     image => binary(),
@@ -131,8 +128,8 @@ with an archive, `start` with a folder and an image.
     consistency := available | majority
 }.
 -doc """
-With the options of `m:sderl_pattern`; `parts` are groups that share no node. `first` is the number
-in the name of the first group, `digits` how many it has at least.
+The other keys are the options of `m:sderl_pattern`; `parts` are groups that share no node. `first`
+is the number in the name of the first group, `digits` how many digits numbers have at least.
 """.
 -type pattern() :: #{
     pattern := parts | sderl_pattern:pattern(),
@@ -155,7 +152,7 @@ in the name of the first group, `digits` how many it has at least.
 -type problem() :: sderl_ops_walker:problem().
 
 -define(MOST_JSON_BYTES, 16 * 1024 * 1024).
-%% Parsing takes a hundred times the memory.
+%% Parsing an Erlang term takes a hundred times its size.
 -define(MOST_ERLANG_BYTES, 1024 * 1024).
 -define(MOST_TEMPLATE_BYTES, 1024 * 1024).
 
@@ -174,8 +171,8 @@ read(Name) ->
     end.
 
 -doc """
-The same of a text, which is JSON, as if it were a file of the folder `Base`, or of one that is
-unknown. No other file is read: a text with templates is refused.
+Checks a text, which is JSON, as if it were a file in the folder `Base`. No other file is read: a
+text with templates is refused.
 """.
 -spec read_text(binary(), Base :: binary() | unknown) -> {ok, file()} | {error, [problem(), ...]}.
 read_text(Text, Base) ->
@@ -194,8 +191,8 @@ read_text(Text, Base) ->
     end.
 
 -doc """
-Checks the term of a file. Relative paths in it begin at the folder `Base`. Nothing else is read:
-`{template, Path}` stays in its `files`.
+Checks the term of a file. Relative paths in it begin at the folder `Base`. No other file is read:
+`{template, Path}` stays in `files`.
 """.
 -spec check(term(), Base :: binary()) -> {ok, file()} | {error, [problem(), ...]}.
 check(Term, Base) ->
@@ -248,7 +245,7 @@ format_error(Problem) -> sderl_ops_walker:sentence(Problem).
 read_bytes(Path, Most, At) ->
     case file:open(Path, [read, raw, binary]) of
         {ok, Device} ->
-            %% Never more than that, whatever it is or becomes meanwhile.
+            %% Never more than that, even if the file grows.
             Read = file:read(Device, Most + 1),
             ok = file:close(Device),
             case Read of

@@ -5,10 +5,10 @@ The groups of a file of operations, with their members written out: `web*`, rang
 become instances, and a pattern becomes the groups that `m:sderl_pattern` makes of instances.
 """.
 
--export([expand/1, instances/1, instance/2]).
+-export([expand/1, instance/2]).
 -export_type([group/0]).
 
--doc "`elsewhere`: nodes that are none of the service's any more have it, too.".
+-doc "`elsewhere`: nodes that were handed back are members, too.".
 -type group() :: #{
     name := binary(),
     members := [binary()],
@@ -17,7 +17,7 @@ become instances, and a pattern becomes the groups that `m:sderl_pattern` makes 
 }.
 -type problem() :: sderl_ops_walker:problem().
 
-%% More take minutes.
+%% A larger pattern takes minutes.
 -define(MOST_IN_PATTERN, 5000).
 
 -spec expand(#{groups := sderl_ops_file:groups(),
@@ -47,8 +47,7 @@ expand_entry(Group, Path, Instances, Known, Families) ->
     {Expanded, Problems} = expand_group(Group, Path, Instances, Known, Families),
     {[Expanded], Problems}.
 
--doc "The instances of all families, family by family.".
--spec instances(#{sderl_ops_file:id() => sderl_ops_file:family()}) -> [binary()].
+%% The instances of all families, family by family.
 instances(Families) ->
     lists:append([instances(Name, Family) || Name := Family <- maps:iterator(Families, ordered)]).
 
@@ -60,7 +59,7 @@ instance(Family, Index) -> <<Family/binary, (integer_to_binary(Index))/binary>>.
 
 %% ---------------------------------------------------------------- written out
 
-%% Of the groups of each entry of the list.
+%% Names that two groups have, within an entry of the list or in two.
 same_names(Entries) ->
     Named = [{Name, Index} || {Index, Groups} <- lists:enumerate(Entries),
                               #{name := Name} <- Groups],
@@ -182,7 +181,7 @@ made(#{pattern := Pattern, consistency := Consistency} = Options, Path, Families
             {[], [{Path, explained, unicode:characters_to_list(Text)}]}
     end.
 
-%% Each group's place in the pattern, and its members.
+%% The groups of a pattern: their positions and members.
 shaped(_, Instances, _) when length(Instances) > ?MOST_IN_PATTERN ->
     {error, io_lib:format("a pattern is for at most ~b nodes, and there are ~b: write the groups "
                           "out, or name some families", [?MOST_IN_PATTERN, length(Instances)])};
@@ -204,7 +203,7 @@ shaped(Pattern, Instances, Shape) ->
         error:{badarg, _, _} -> {error, misplaced(foreign(Shape, Pattern), Pattern)}
     end.
 
-%% Neighbours are together; the first groups have one member more where it does not come out even.
+%% Neighbours are in one group. If the sizes cannot be equal, the first groups have one member more.
 parts(_, #{size := _, groups := _}) ->
     {error, "size and groups say the same: keep one"};
 parts(Instances, #{size := Size}) ->
@@ -222,8 +221,8 @@ parts(Instances, #{groups := Count}) ->
 parts(_, _) ->
     {error, "say how large the groups are (size), or how many there are (groups)"}.
 
-%% A pattern is about positions. These atoms are the same for every file, so that there are never
-%% more of them.
+%% sderl_pattern wants atoms, which stand in for instances by their positions. They are the same for
+%% every file, so their number is bounded.
 stand_in(Index) -> list_to_atom("n" ++ integer_to_list(Index)).
 
 group_name(Position, #{name := Name} = Options) ->
@@ -238,7 +237,7 @@ index({group, hub, Index}, _, _) -> ["hub-", integer_to_list(Index)];
 index({group, Index}, First, Digits) ->
     string:pad(integer_to_list(Index - 1 + First), Digits, leading, $0).
 
-%% The values are checked already: what is left is an option of another pattern.
+%% The values are checked already, so the error is an option of another pattern.
 foreign(Shape, Pattern) ->
     Of = #{hubs => star, masters => star, branching => tree, levels => tree, leaves => tree,
            columns => grid},

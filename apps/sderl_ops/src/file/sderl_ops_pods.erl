@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_pods).
 -moduledoc """
-A file whose provider is Kubernetes: what its objects and nodes are called, and what it says that
-cannot be so there. Likewise what only Kubernetes has and a file for other providers says.
+A file whose provider is Kubernetes: the names of its objects and nodes, and settings that are
+impossible there. Also settings for Kubernetes in a file for other providers.
 """.
 
 -export([is_for_pods/1, object_name/2, pod_name/3, address/4, provider/2, cookie/1, check/1]).
 
 -type problem() :: sderl_ops_walker:problem().
 
-%% The label with the hash of a revision has the set's name, a dash and ten characters.
+%% The value of Kubernetes' label for a revision is the set's name, a dash and ten characters.
 -define(MOST_NAME, 52).
 -define(MOST_NODE, 255).
 -define(NAME, "[a-z][a-z0-9-]*[a-z0-9]").
@@ -22,7 +22,7 @@ is_for_pods(#{providers := Providers}) -> pod_providers(Providers) =/= [].
 
 pod_providers(Providers) -> [Name || Name := #{type := kubernetes} <- Providers].
 
--doc "What the StatefulSet, Service and ConfigMap of a family are called.".
+-doc "The name of a family's StatefulSet, Service and ConfigMap.".
 -spec object_name(Cluster :: binary(), Family :: binary()) -> binary().
 object_name(Cluster, Family) -> <<Cluster/binary, $-, Family/binary>>.
 
@@ -52,7 +52,7 @@ cookie(#{cookie := {secret, Name}}) ->
     [Secret, Key] = binary:split(Name, ~"/"),
     {Secret, Key}.
 
--doc "What is wrong. Parts of the file that are wrong in another way are left out.".
+-doc "The problems. Parts of the file that have other problems are left out.".
 -spec check(term()) -> [problem()].
 check(#{providers := Providers} = File) ->
     Others = [Name || Name := #{type := Type} <- Providers, Type =/= kubernetes],
@@ -178,7 +178,7 @@ check_texts(Texts, Path) ->
     [{Path ++ [Key], explained, reference(Secret)}
      || Key := Secret <- maps:iterator(Texts, ordered), is_here(Secret)].
 
-%% ---------------------------------------------------------------- for others
+%% ---------------------------------------------------------------- for other providers
 
 check_elsewhere(#{families := Families, releases := Releases, cookie := Cookie}) ->
     [{[~"cookie"], explained, no_pod()} || is_secret(Cookie)] ++

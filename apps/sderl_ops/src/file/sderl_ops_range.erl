@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_range).
 -moduledoc """
-Many names as their first and their last: `web1..web20` is `web1`, `web2`, ..., `web20`.
+Ranges of names, and the order of names with numbers. `web1..web20` is `web1`, `web2`, ..., `web20`.
 
-The two ends differ only in numbers, and all numbers that differ grow by the same: so
+The two ends of a range differ only in numbers, and all numbers that differ grow by the same: so
 `web1@10.0.0.5..web3@10.0.0.7` is a node on each of three machines. `web08..web10` keeps the width
 of its numbers. Pure.
 """.
 
--export([expand/1, collapse/1, parts/1]).
+-export([expand/1, collapse/1, parts/1, in_order/1, in_order/2]).
 
 -define(MOST, 20_000).
-%% Fewer are as short written out.
+%% Fewer names are as short when they are written out.
 -define(LEAST, 3).
 
 -doc "The names that a text stands for. A text without `..` is one name. An error is a sentence.".
@@ -39,7 +39,7 @@ between(First, Last) ->
                     "web1..web20"}
     end.
 
--doc "The same names in the same order, with a range for each row of neighbours.".
+-doc "The same names in the same order, with a range for each series of neighbours.".
 -spec collapse([binary()]) -> [binary()].
 collapse([]) -> [];
 collapse([First | Rest]) ->
@@ -53,7 +53,7 @@ collapse([First | Rest]) ->
             [First | collapse(Rest)]
     end.
 
-%% How many names, the first with them, are a range. The second name says which numbers grow.
+%% How many names, with the first one, are a range. The second name says which numbers grow.
 follow(First, Parts, [Next | Later] = Rest, To, Count) ->
     Second = case To of none -> parts(Next); _ -> To end,
     case Count < ?MOST andalso binary:match(First, ~"..") =:= nomatch
@@ -64,11 +64,25 @@ follow(First, Parts, [Next | Later] = Rest, To, Count) ->
 follow(_, _, [], _, Count) ->
     {Count, []}.
 
--doc "What a name is between its numbers, and the numbers: every second part is one.".
+-doc "The parts of a name between its numbers, and the numbers: every second part is one.".
 -spec parts(binary()) -> [binary()].
 parts(Name) -> re:split(Name, "([0-9]+)", [{return, binary}]).
 
-%% By how much all numbers grow that differ.
+-doc "Names in the order of the numbers in them: h2 before h10.".
+-spec in_order([binary()]) -> [binary()].
+in_order(Names) -> in_order(fun(Name) -> Name end, Names).
+
+-doc "The same by a part of each name.".
+-spec in_order(fun((binary()) -> binary()), [binary()]) -> [binary()].
+in_order(Part, Names) ->
+    [Name || {_, Name} <- lists:sort([{natural(Part(Name)), Name} || Name <- Names])].
+
+natural(Text) -> [whole(Part) || Part <- parts(Text)].
+
+whole(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
+whole(Part) -> Part.
+
+%% By how much all the numbers that differ grow.
 growth(First, Last) when length(First) =/= length(Last) -> none;
 growth(First, Last) ->
     Pairs = [{Index rem 2, A, B} || {Index, A, B} <- lists:zip3(lists:seq(1, length(First)), First,

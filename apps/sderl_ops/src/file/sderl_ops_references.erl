@@ -1,21 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_references).
 -moduledoc """
-What a file of operations says in one place about another: that the release of a family is there,
-that its nodes fit on the hosts of its domains, that a group has nodes that are there.
+Checks the references within a file of operations: that a family's release exists, that its nodes
+fit on the hosts of its domains, that the nodes of groups exist.
 """.
 
 -import(sderl_ops_walker, [no_such/4]).
 
--export([check/2, hosts/2]).
+-export([check/2]).
 
 -define(MOST_INSTANCES, 20_000).
 
 -type problem() :: sderl_ops_walker:problem().
 
 -doc """
-What is wrong in this respect. Of a file with other problems, `Before`, it looks at those parts that
-have none.
+The problems. Of a file with other problems (`Before`), only the parts without any are checked.
 """.
 -spec check(term(), Before :: [problem()]) -> [problem()].
 check(#{providers := Providers, domains := Domains, families := Families,
@@ -60,12 +59,8 @@ address_expected(long) ->
 address_expected(short) ->
     "an address for short names, which has no dot; or say \"names\": \"long\"".
 
--doc """
-The names of a domain's hosts, where the provider is without a mistake; those that a program makes
-have none yet.
-""".
--spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) ->
-    [binary() | {sderl_ops_file:domain(), pos_integer()}] | made | unknown.
+%% The names of a domain's hosts, if the provider has no problem; hosts that a program makes have
+%% none yet.
 hosts(#{provider := Provider, hosts := Wanted} = Domain, #{providers := Providers}) ->
     case {Wanted, Providers} of
         {Count, _} when is_integer(Count) -> [{Domain, Index} || Index <- lists:seq(1, Count)];

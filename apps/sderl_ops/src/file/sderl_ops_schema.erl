@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_schema).
--moduledoc "What a file of operations may have, as rules of `m:sderl_ops_walker`.".
+-moduledoc "The schema of a file of operations, as rules of `m:sderl_ops_walker`.".
 
 -export([file/0, made_host/0]).
 
@@ -10,7 +10,7 @@
 -define(FAMILY, "[a-z](?:[a-z0-9_-]{0,61}[a-z_-])?").
 -define(HOST, "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?").
 -define(VARIABLE, "(?!SDERL_OPS_)[A-Za-z_][A-Za-z0-9_]{0,254}").
-%% No part of it is . or .., so that it stays in the release's folder.
+%% No part of a path is . or .., so that it stays in the release's folder.
 -define(PATH_PART, "(?!\\.\\.?(?:/|\\z))[A-Za-z0-9_.+@-]+").
 -define(INNER_PATH, ?PATH_PART "(?:/" ?PATH_PART ")*").
 -define(DNS_NAME, "(?=.{1,253}\\z|.{1,253}/)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").
@@ -132,7 +132,7 @@ ssh_host() ->
         {port, {default, 22}, port()}
     ]}.
 
--doc "What a provider that is a program says of a host.".
+-doc "A host in the answer of a provider that is a program.".
 -spec made_host() -> sderl_ops_walker:rule().
 made_host() ->
     {object, "a host", [
@@ -330,14 +330,14 @@ variable() ->
 secret() ->
     {reference, [{env, variable()}, {file, {path, "a file"}}, {secret, kubernetes_secret()}]}.
 
-%% Of programs that the service runs itself.
+%% For secrets that the service reads itself.
 secret_here() -> {reference, [{env, variable()}, {file, {path, "a file"}}]}.
 
 kubernetes_secret() ->
     {matches, ?DNS_NAME "/[A-Za-z0-9._-]{1,253}",
      "a key of a Secret of Kubernetes: NAME/KEY"}.
 
-%% Secrets are nothing for a command line, which every user of the machine can read.
+%% Without secrets, because every user of the machine can read command lines.
 command(What) ->
     {list, What ++ ", word by word", 1, 100, template("a word of the command", 4096)}.
 

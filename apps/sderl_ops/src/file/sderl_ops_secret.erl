@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_secret).
 -moduledoc """
-Secrets by reference. A file of operations, a revision and a plan have the reference; the value is
-read when an instance is laid out, and is handed on wrapped in a function, so that no report of a
-crash and no log of a state has it.
+Secrets by reference. A file of operations, a revision and a plan have only the reference. The value
+is read when an instance is laid out, and is passed on wrapped in a function, so that it is in no
+crash report and no logged state.
 """.
 
 -include_lib("kernel/include/file.hrl").

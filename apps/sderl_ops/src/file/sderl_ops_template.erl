@@ -2,7 +2,7 @@
 -module(sderl_ops_template).
 -moduledoc """
 Texts with variables: `{{node}}` stands for the name of the instance's node. Braces around anything
-but one word of small letters and `_` are text as any other.
+but one word of small letters and `_` are plain text.
 """.
 
 -export([variables/0, used/1, render/2]).
@@ -39,7 +39,7 @@ render_part({variable, Name}, Values) when is_map_key(Name, Values) -> map_get(N
 render_part({variable, Name}, _) -> [~"{{", Name, ~"}}"];
 render_part(Text, _) -> Text.
 
-%% Text, and behind each piece of it but the last one a variable.
+%% Pieces of text, with a variable between each two.
 parts(Text) ->
     lists:append([
         case Part of

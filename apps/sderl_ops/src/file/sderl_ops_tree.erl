@@ -3,23 +3,23 @@
 -moduledoc """
 Reads JSON and Erlang terms into terms of one shape, that of `t:sderl_ops_walker:json/0`.
 
-In an Erlang term names may be atoms, strings or binaries. No atom is made of them: before the text
-is parsed, each atom in it but `true`, `false` and `null` becomes a binary.
+In an Erlang term names may be atoms, strings or binaries. No atoms are made: before the text is
+parsed, each atom in it except `true`, `false` and `null` is rewritten as a binary.
 """.
 
 -export([from_json/1, from_erlang/1, plain/1, skip_blanks/1]).
 
-%% Deeper than any file needs.
+%% More levels than any file needs.
 -define(DEEPEST, 64).
-%% Digits of a number. A conversion takes time in proportion to their square.
+%% Digits of a number. The time of its conversion grows with their square.
 -define(MOST_DIGITS, 40).
 
-%% A key that is there twice, say, leaves the rest to be looked at.
+%% A file with a key that is there twice, for instance, is still checked further.
 -type result() ::
     {ok, sderl_ops_walker:json(), [sderl_ops_walker:problem()]}
     | {error, [sderl_ops_walker:problem(), ...]}.
 
-%% Objects are pairs at first, so that a key that is there twice is seen.
+%% Objects are lists of pairs at first, so that a key that is there twice is noticed.
 -type raw() :: {[{term(), raw()}]} | [raw()] | term().
 
 %% ---------------------------------------------------------------- JSON
@@ -57,7 +57,7 @@ from_json(Text) ->
             broken(Text, position(Stack), "this is not JSON (a number out of range)")
     end.
 
--doc "The text from its first character on that is not blank. It need not be UTF-8.".
+-doc "The text without blanks at its begin. It need not be UTF-8.".
 -spec skip_blanks(binary()) -> binary().
 skip_blanks(<<Char, Rest/binary>>) when Char =:= $\s; Char =:= $\t; Char =:= $\r; Char =:= $\n ->
     skip_blanks(Rest);
@@ -107,7 +107,7 @@ from_erlang(Text) ->
         plain(Raw)
     end.
 
-%% Atoms become binaries while they are text.
+%% Rewrites atoms as binaries in the text, so that the scanner makes none.
 rewrite_atoms(Text) ->
     case unicode:characters_to_list(Text) of
         Chars when is_list(Chars) ->
@@ -165,7 +165,7 @@ is_word(Char) ->
         Char >= $0 andalso Char =< $9 orelse Char =:= $_ orelse Char =:= $@ orelse
         Char >= 16#C0 andalso Char =/= 16#D7 andalso Char =/= 16#F7.
 
-%% With the quote at the end, where there is one.
+%% The text up to the closing quote, with it.
 until(_, [], Text) -> {lists:reverse(Text), []};
 until(Quote, [$\\, Char | Chars], Text) -> until(Quote, Chars, [Char, $\\ | Text]);
 until(Quote, [Quote | Chars], Text) -> {lists:reverse([Quote | Text]), Chars};
@@ -240,8 +240,8 @@ form_line(Form) -> line(erl_anno:line(element(2, Form))).
 %% ---------------------------------------------------------------- one shape
 
 -doc """
-A term as decoded JSON: atoms become binaries. Keys that are there twice are problems, and so is
-what JSON does not have.
+A term in the form of decoded JSON: atoms become binaries. Keys that are there twice are problems,
+and so are terms that JSON does not have.
 """.
 -spec plain(term()) -> result().
 plain(Raw) ->

@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_walker).
 -moduledoc """
-Checks a term against rules that are data, and gives it back with known keys as atoms and defaults
-filled in. All problems are found at once, each with its path.
+Checks a term against a schema of rules, and returns it with known keys as atoms and defaults filled
+in. All problems are found at once, each with its path.
 
 The term has the shape of decoded JSON: maps with binaries as keys, lists, binaries, numbers,
 `true`, `false` and `null`. No atom is made.
 """.
 
--export([walk/3, sentence/1, show/1, join_path/1, nearest/2, no_such/4]).
--export_type([rule/0, field/0, problem/0, path/0, json/0]).
+-export([walk/3, sentence/1, nearest/2, no_such/4]).
+-export_type([rule/0, problem/0, path/0, json/0]).
 
 -type json() :: #{binary() => json()} | [json()] | binary() | number() | boolean() | null.
 
 -type path() :: [binary() | pos_integer()].
 
 -doc """
-What is wrong, and where. `Found` is the value there, for "`Found` is not `Expected`"; or `missing`
-and `unknown` (a key), `twice` (a key), `hidden` (a value that may be a secret) and `explained`,
-where `Expected` is the whole sentence.
+A problem and its path. `Found` is the value there, for the sentence "`Found` is not `Expected`"; or
+`missing`, `unknown` or `twice` for a key, `hidden` for a value that may be a secret, or `explained`
+if `Expected` is the whole sentence.
 """.
 -type problem() :: {path(), Found :: term(), Expected :: string()}.
 
@@ -68,14 +68,13 @@ where `Expected` is the whole sentence.
 
 -define(SHOWN, 60).
 -define(ALIKE, 0.75).
-%% Two names of nodes.
+%% Bytes of a range, which may be two names of nodes.
 -define(MOST_RANGE, 1024).
 
 -doc """
-The value, and what is wrong with it, sorted. `Base` is the folder at which relative paths begin;
-where it is unknown they are wrong. In
-a value with problems an entry of `named` that has some is `broken`, other such places are
-`undefined`.
+The value, and its problems, sorted. `Base` is the folder at which relative paths begin; if it is
+unknown they are problems. In a value with problems, an entry of `named` with some is `broken`, and
+other such places are `undefined`.
 """.
 -spec walk(rule(), json(), Base :: binary() | unknown) -> {Value :: term(), [problem()]}.
 walk(Rule, Term, Base) ->
@@ -156,7 +155,7 @@ walk({ranges, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
 walk({ranges, What, Least, Most, _}, Term, Path, _) ->
     wrong(Path, Term, list_expected(What, Least, Most));
 walk({brief, Keys, Rule}, Term, Path, Base) when is_binary(Term) ->
-    %% One mistake is said once.
+    %% The text stands for several keys, and a mistake in it is told once.
     case walk(Rule, maps:from_keys([atom_to_binary(Key) || Key <- Keys], Term), Path, Base) of
         {Value, []} -> {Value, []};
         {_, [{_, Found, Expected} | _]} -> {undefined, [{lists:reverse(Path), Found, Expected}]}
@@ -228,7 +227,7 @@ walk({hidden, Rule}, Term, Path, Base) ->
 walk(Rule, Term, Path, _) ->
     wrong(Path, Term, expected(Rule)).
 
-%% No more than the most are ever made, however many ranges there are.
+%% The number of names is bounded, however many ranges there are.
 walk_ranges(Items, Rule, What, Most, Path, Base) ->
     {Values, Problems, _} = lists:foldl(
         fun
@@ -249,7 +248,7 @@ walk_ranges(Items, Rule, What, Most, Path, Base) ->
 walk_range(Rule, Item, Path, Base) when is_binary(Item), byte_size(Item) =< ?MOST_RANGE ->
     case sderl_ops_range:expand(Item) of
         {ok, Names} ->
-            %% They differ in numbers: what is wrong with one is wrong with most.
+            %% The names differ in numbers alone, so most have the same problems.
             {Values, Problems} = walk_each(fun(Name) -> walk(Rule, Name, Path, Base) end, Names),
             {Values, lists:sublist(Problems, max(1, length(Problems) div length(Names)))};
         {error, Expected} ->
@@ -321,7 +320,7 @@ unknown_variables(Text) ->
      || Name <- sderl_ops_template:used(Text), not lists:member(Name, Known)
     ].
 
--doc "What a rule allows, as it stands behind \"is not\".".
+%% What a rule allows, to stand behind "is not".
 -spec expected(rule()) -> string().
 expected({object, What, _}) -> "an object (" ++ What ++ ")";
 expected({by_key, What, _}) -> "an object (" ++ What ++ ")";
@@ -388,8 +387,7 @@ sentence({Path, hidden, Expected}) ->
 sentence({Path, Found, Expected}) ->
     [join_path(Path), ": ", show(Found), " is not ", Expected].
 
--doc "`families.web.count`; keys with other characters are quoted.".
--spec join_path(path()) -> unicode:chardata().
+%% `families.web.count`; keys with other characters are quoted.
 join_path([]) -> "the file";
 join_path(Path) -> lists:join($., [path_part(Part) || Part <- Path]).
 
@@ -401,8 +399,7 @@ path_part(Key) ->
         nomatch -> show(Key)
     end.
 
--doc "A value as JSON, cut where it is long.".
--spec show(term()) -> unicode:chardata().
+%% A value as JSON, cut where it is long.
 show(Term) when is_binary(Term) -> cut(show_text(Term));
 show(Term) when is_number(Term); is_boolean(Term) -> cut(io_lib:format("~0tp", [Term]));
 show(null) -> "null";
@@ -419,7 +416,7 @@ show_text(Text) ->
         _ -> "text that is not UTF-8"
     end.
 
-%% Whole characters, and enough to be cut once more.
+%% Cuts between characters, and leaves enough for cut/1.
 cut_bytes(Text) when byte_size(Text) =< 4 * ?SHOWN -> Text;
 cut_bytes(Text) ->
     case unicode:characters_to_binary(binary:part(Text, 0, 4 * ?SHOWN)) of
@@ -433,7 +430,7 @@ cut(Text) ->
         false -> Text
     end.
 
--doc "The problem of a name that is not among those of a map.".
+-doc "The problem of a name that is not a key of the map.".
 -spec no_such(path(), binary(), What :: string(), #{binary() => term()}) -> problem().
 no_such(Path, Name, What, Known) ->
     Names = lists:sort(maps:keys(Known)),

@@ -4,18 +4,17 @@
 Finds the nodes of a running cluster from one of them, and asks each what it is. It runs in an envoy
 (`m:sderl_ops_envoy`), over hidden links; the nodes need nothing but OTP.
 
-A node leads to those that it is linked to, to the members of its groups, and to the nodes that it
-knows of other groups. One that does not answer in time, or dies meanwhile, is told with the reason.
-Names become atoms here and nowhere else.
+From a node it goes on to the nodes that this one is linked to, the members of its groups, and the
+nodes of other groups that it knows. A node that does not answer in time, or dies meanwhile, is
+listed with the reason. Names become atoms here and nowhere else.
 """.
 
--export([from/1]).
+-export([from/1, machine/1]).
 -export_type([fact/0, found/0, why/0]).
 
 -doc """
 What a node says of itself. `release` is that of its boot script, `outside` are the folders of its
-code path that are not OTP's own, `root` is OTP's. `machine` is the same for two nodes on one
-machine, where the system tells it.
+code path that are not OTP's own, `root` is OTP's. `machine` is equal for nodes on one machine.
 """.
 -type fact() :: #{
     node := binary(),
@@ -146,7 +145,7 @@ call(Node, Module, Function, Args) ->
         {error, Why} -> throw({unanswered, Why})
     end.
 
-%% `Else` is what there is without that function.
+%% `Else` is the value if the function fails there.
 call(Node, Module, Function, Args, Else) ->
     case sderl_ops_nodes:call(Node, Module, Function, Args, ?CALL_MS) of
         {ok, Value} -> Value;
@@ -172,7 +171,7 @@ consistency(Info) ->
     #{text(Group) => Consistency
       || #{group := Group, consistency := Consistency} <- Groups, is_atom(Group)}.
 
-%% Nodes of groups that it is in none of, which a gateway knows.
+%% Nodes of other groups that the node knows.
 other_nodes(none) -> [];
 other_nodes(Info) ->
     Others = proplists:get_value(other_groups, Info, []),
@@ -181,7 +180,7 @@ other_nodes(Info) ->
 release({Name, Version}) -> {text(Name), text(Version)};
 release(_) -> {~"", ~""}.
 
-%% Start scripts of a release, by the names that its tools give them.
+%% The start script of a release has the release's name.
 scripts(Node, Root, {Name, _}) ->
     case call(Node, file, list_dir, [Root ++ "/bin"], none) of
         {ok, Files} -> [text(File) || File <- lists:sort(Files), File =:= Name];
@@ -196,7 +195,7 @@ outside(Paths, Root, {ok, Folder}) ->
 outside(Paths, _, _) ->
     [text(Path) || Path <- Paths].
 
-%% Applications that are not OTP's own; the last started is the first of the list.
+%% Applications that are not OTP's own, in the order of their starts.
 applications(Node, Root) ->
     Running = call(Node, application, which_applications, []),
     [text(Name) || {Name, _, _} <- lists:reverse(Running),
@@ -209,6 +208,8 @@ labels({ok, #{} = Labels}) -> #{text(Key) => text(Value) || Key := Value <- Labe
 labels({ok, [_ | _] = Labels}) -> #{text(Key) => text(Value) || {Key, Value} <- Labels};
 labels(_) -> #{}.
 
+-doc "Identifies a node's machine, by the name and, on Linux, the boot of it.".
+-spec machine(node()) -> binary().
 machine(Node) ->
     {ok, Name} = call(Node, inet, gethostname, []),
     Boot = case call(Node, file, read_file, ["/proc/sys/kernel/random/boot_id"], none) of

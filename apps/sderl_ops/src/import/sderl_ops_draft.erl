@@ -4,18 +4,18 @@
 The file of a cluster that runs, from what its nodes say of themselves, and what a person has to
 know about it. Pure.
 
-Nodes whose names differ in one number, and which run the same with the same labels, are one family.
-Machines whose nodes all have the same labels `region` and `rack` are a domain with these.
-An instance is called by its family and a number; where that would be read as the name of another
-node, the family has another name.
+Nodes whose names differ in one number, and which run the same release with the same labels, become
+a family. Machines whose nodes all have the same labels `region` and `rack` become a domain with
+these. Instances are named by their family and a number; if such a name would be that of another
+node, the family gets another name.
 """.
 
 -export([file/1]).
 -export_type([given/0]).
 
 -doc """
-`here` is this machine (`t:sderl_ops_discover:fact/0`). Of the code path of nodes on it only those
-folders are in `nodes` that are there.
+`here` is this machine (`sderl_ops_discover:machine/1`). Code paths of nodes on it have only folders
+that exist.
 """.
 -type given() :: #{
     cluster := binary(),
@@ -78,7 +78,7 @@ why(late) -> "it did not answer in time".
 
 %% ---------------------------------------------------------------- where they are
 
-%% Each with the addresses that it has.
+%% Providers, each with its addresses.
 providers(Nodes, #{here := Here, names := Names}) ->
     Machines = maps:groups_from_list(fun({Address, _}) -> Address end,
                                      fun({_, Machine}) -> Machine end,
@@ -90,7 +90,7 @@ providers(Nodes, #{here := Here, names := Names}) ->
      || {Index, Address} <- lists:enumerate(Local)]
         ++ [{~"machines",
              #{~"type" => ~"ssh",
-               ~"hosts" => sderl_ops_range:collapse(by_numbers(Far))},
+               ~"hosts" => sderl_ops_range:collapse(sderl_ops_range:in_order(Far))},
              Far} || Far =/= []].
 
 local(Address, Names) ->
@@ -101,7 +101,7 @@ local(Address, Names) ->
         _ -> Local#{~"address" => Address}
     end.
 
-%% Each with the addresses that it has, and so many of them as there are places.
+%% Domains, each with its addresses: one for each provider and place (region and rack).
 domains(Nodes, Providers) ->
     Said = maps:groups_from_list(fun({Address, _}) -> Address end, fun({_, Place}) -> Place end,
                                  [{address(Node), maps:with(?PLACE, Labels)}
@@ -113,7 +113,7 @@ domains(Nodes, Providers) ->
     end, {[], []}, lists:append([domains_of(Provider, Places) || Provider <- Providers])),
     lists:reverse(Domains).
 
-%% A value on which nodes of one machine do not agree is not the machine's.
+%% If nodes of one machine have different places, the machine has none.
 place([Place]) ->
     maps:filter(fun(_, Name) -> Name =/= ~"" andalso byte_size(Name) =< 255 end, Place);
 place(_) -> #{}.
@@ -125,7 +125,7 @@ domains_of({Provider, _, Addresses}, Places) ->
         Of ->
             [{domain_name(Place, Provider),
               Place#{~"provider" => Provider,
-                     ~"hosts" => sderl_ops_range:collapse(by_numbers(Here))},
+                     ~"hosts" => sderl_ops_range:collapse(sderl_ops_range:in_order(Here))},
               Here}
              || Place := Here <- ordered(Of)]
     end.
@@ -141,7 +141,7 @@ address(Node) ->
 
 %% ---------------------------------------------------------------- what they run
 
-%% Name, release and what is to be said of it, by what it is.
+%% Name, release and sentences about it, by its kind.
 releases(Nodes, Given) ->
     Kinds = lists:usort([kind(Fact, Given) || _ := Fact <- Nodes]),
     {_, Named} = lists:foldl(fun(Kind, {Taken, Acc}) ->
@@ -208,7 +208,7 @@ families(Nodes, Releases, Domains) ->
         Sorted = in_order(Set),
         Addresses = lists:usort([address(Node) || Node <- Sorted]),
         Its = [{Domain, Of} || {Domain, Of, In} <- Domains, Addresses -- In =/= Addresses],
-        %% A value that each of its domains has need not be repeated.
+        %% Labels that all its domains have need not be repeated.
         Own = maps:filter(fun(Key, Value) ->
             lists:any(fun({_, Of}) -> maps:find(Key, Of) =/= {ok, Value} end, Its)
                 orelse not lists:member(Key, ?PLACE)
@@ -219,7 +219,6 @@ families(Nodes, Releases, Domains) ->
     lists:reverse(Families).
 
 as(#{labels := Labels} = Fact, Releases) ->
-    %% A kind does not need to know more than whether the node is here.
     Kind = hd([K || K := _ <- Releases, is_kind(K, Fact)]),
     {Name, _, _} = map_get(Kind, Releases),
     {Name, maps:filter(fun(Key, Value) ->
@@ -235,13 +234,12 @@ is_kind({release, Name, Version, Root, Scripts},
 is_kind(_, _) -> false.
 
 %% The parts of a node's name between its numbers, and the numbers.
-parts(Node) ->
-    [Name, _] = binary:split(Node, ~"@"),
-    sderl_ops_range:parts(Name).
+parts(Node) -> sderl_ops_range:parts(name(Node)).
 
 shape(Node) -> [Part || {Index, Part} <- lists:enumerate(parts(Node)), Index rem 2 =:= 1].
 
-%% Of names that differ in several numbers the one that differs most often is the index.
+%% Splits names into sets that differ in one number. If they differ in several, the number with the
+%% most values is the index.
 one_number([_] = One) -> [One];
 one_number(Nodes) ->
     Numbers = [{[N || {I, N} <- lists:enumerate(parts(Node)), I rem 2 =:= 0], Node}
@@ -256,17 +254,9 @@ one_number(Nodes) ->
             maps:values(maps:groups_from_list(Rest, fun({_, Node}) -> Node end, Numbers))
     end.
 
-in_order(Nodes) -> sorted(fun parts/1, Nodes).
+in_order(Nodes) -> sderl_ops_range:in_order(fun name/1, Nodes).
 
-by_numbers(Names) -> sorted(fun sderl_ops_range:parts/1, Names).
-
-%% 2 before 10.
-sorted(Parts, Names) ->
-    [Name || {_, Name} <- lists:sort([{[number(Part) || Part <- Parts(Name)], Name}
-                                      || Name <- Names])].
-
-number(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
-number(Part) -> Part.
+name(Node) -> hd(binary:split(Node, ~"@")).
 
 %% The parts that all names have, without the number in which they differ.
 family_name([First | _] = Nodes, Taken) ->
@@ -281,7 +271,7 @@ family_name([First | _] = Nodes, Taken) ->
     end,
     Clean = clean(iolist_to_binary(Common)),
     Ids = [<<Clean/binary, (integer_to_binary(I))/binary>> || I <- lists:seq(1, length(Nodes))],
-    Names = [hd(binary:split(Node, ~"@")) || Node <- in_order(Nodes)],
+    Names = [name(Node) || Node <- in_order(Nodes)],
     Misread = [Name || {Id, Name} <- lists:zip(Ids, Names), Id =/= Name, is_number_of(Clean, Name)],
     case Misread of
         [] -> free(Clean, Taken);
@@ -312,7 +302,7 @@ free(Name, Taken, Index) ->
         false -> Try
     end.
 
-%% No digit, which a family's name must not have at its end: web, web-b, ..., web-z, web-ab.
+%% Letters, because a family's name must not end in a digit: web, web-b, ..., web-z, web-ab.
 numbered(Name, 1) -> Name;
 numbered(Name, Index) -> <<Name/binary, "-", (letters(Index))/binary>>.
 
@@ -361,7 +351,7 @@ group(#{name := Name, members := Members, consistency := Consistency}, Families)
     Group = #{
         ~"name" => Name,
         ~"nodes" => [#{~"family" => Family} || {Family, _} <- Whole]
-            ++ sderl_ops_range:collapse(by_numbers(Others))
+            ++ sderl_ops_range:collapse(sderl_ops_range:in_order(Others))
     },
     case Consistency of
         majority -> Group#{~"consistency" => ~"majority"};

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_import).
 -moduledoc """
-Writes the file of a cluster that runs, found from one of its nodes: `bin/sderl ops import`. Nothing
-is changed on the nodes.
+Writes the file of a running cluster, which is found from one of its nodes: `bin/sderl ops import`.
+Nothing is changed on the nodes.
 """.
 
 -export([draft/1]).
@@ -25,7 +25,7 @@ draft(#{seed := Seed, cookie_file := CookieFile} = Options) ->
         {ok, Names} ?= names(Seed),
         {ok, Cookie} ?= sderl_ops_cookie:of_cluster({file, Path}, "."),
         {ok, Found} ?= discover(Seed, Names, Cookie, Path),
-        Here = here(),
+        Here = sderl_ops_discover:machine(node()),
         #{nodes := Nodes} = Present = present(Found, Here),
         {Tree, Points} = sderl_ops_draft:file(#{
             cluster => cluster(Options, Nodes), names => Names, cookie_file => Path, here => Here,
@@ -59,12 +59,12 @@ discover(Seed, Names, Cookie, File) ->
         {ok, {error, Why}} -> {error, refusal(Why, Seed, File)};
         {error, _} ->
             {error, "the virtual machine that was to ask the nodes did not start or ended: is erl "
-                    "on the PATH, and has this machine memory?"}
+                    "on the PATH, and does this machine have enough memory?"}
     end.
 
 refusal(unknown_host, Seed, _) ->
-    ["--seed: there is no machine ", host(Seed), " that is known here: is its name right, or is it "
-     "in /etc/hosts or the DNS of another machine?"];
+    ["--seed: the machine ", host(Seed), " is unknown here: is its name right, or is it only in "
+     "/etc/hosts or the DNS of another machine?"];
 refusal(no_port_mapper, Seed, _) ->
     ["--seed: ", host(Seed), " does not answer where its port mapper (epmd) should be: is the "
      "machine up, and is ERL_EPMD_PORT right?"];
@@ -82,15 +82,7 @@ host(Node) ->
     [_, Host] = binary:split(Node, ~"@"),
     Host.
 
-here() ->
-    {ok, Name} = inet:gethostname(),
-    Boot = case file:read_file("/proc/sys/kernel/random/boot_id") of
-        {ok, Id} -> string:trim(Id);
-        {error, _} -> ~""
-    end,
-    <<(unicode:characters_to_binary(Name))/binary, $/, Boot/binary>>.
-
-%% Of nodes on this machine the folders of code that are there.
+%% Drops folders of code that do not exist, for nodes on this machine.
 present(#{nodes := Nodes} = Found, Here) ->
     Found#{nodes := maps:map(fun
         (_, #{machine := Machine, outside := Paths} = Fact) when Machine =:= Here ->
@@ -105,11 +97,10 @@ has_beams(Path) ->
         {error, _} -> false
     end.
 
-%% A name made from those of the nodes would be no better.
 cluster(#{cluster := Name}, _) -> Name;
 cluster(_, _) -> ~"imported".
 
-%% A name that was given may be no name of a cluster; all else would be a defect.
+%% The given name of the cluster may be wrong; any other problem would be a defect.
 check(Tree) ->
     case sderl_ops_file:check(Tree, ~"/") of
         {ok, _} = Ok -> Ok;

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_print).
 -moduledoc """
-JSON for people: what fits is on one line, the elements of a list share lines, and the keys of an
-object are sorted. Pure.
+Prints JSON for people: a value that fits is on one line, elements of a list share lines, and the
+keys of an object are sorted. Pure.
 """.
 
 -export([text/1]).
@@ -13,7 +13,8 @@ object are sorted. Pure.
 -spec text(sderl_ops_walker:json()) -> iodata().
 text(Term) -> [print(Term, 0, 0), $\n].
 
-%% `Indent` is of the line, `Used` are its columns that are taken, with what has to follow.
+%% `Indent` is that of the line, `Used` are its columns that are taken, with those of a comma after
+%% it.
 print(Term, Indent, Used) ->
     Line = flat(Term),
     case Used + string:length(Line) =< ?COLUMNS of
@@ -39,7 +40,7 @@ print_pair({Key, Value}, Indent) ->
 
 is_plain(Term) -> not is_map(Term) andalso not is_list(Term).
 
-%% As many on a line as there is room for.
+%% As many texts on a line as fit.
 fill([First | Rest], Room) ->
     {Lines, Last, _} = lists:foldl(fun(Text, {Lines, Line, Length}) ->
         case Length + 2 + string:length(Text) < Room of

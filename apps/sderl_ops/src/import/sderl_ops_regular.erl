@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_regular).
 -moduledoc """
-Groups as a file may say them shortly: those whose names differ in one number, and whose members are
-those of a pattern, become that pattern (`m:sderl_ops_groups`). Others are written out. Pure.
+A short form of groups for a file: groups whose names differ in one number, and whose members follow
+a pattern, become that pattern (`m:sderl_ops_groups`). Others are written out. Pure.
 
-Whether groups are of a pattern is not guessed: its options are read off the first groups, and then
-it has to make exactly these groups.
+Whether groups follow a pattern is not guessed: its options are derived from the first groups, and
+then it has to make exactly these groups.
 """.
 
 -export([groups/2]).
@@ -19,10 +19,10 @@ it has to make exactly these groups.
 }.
 -type counts() :: #{Family :: binary() => pos_integer()}.
 
-%% Fewer are better understood written out.
+%% Fewer groups are written out, which is easier to read.
 -define(LEAST, 3).
 
--doc "Patterns as the file has them, and the groups that are of none.".
+-doc "Patterns for the file, and the groups that follow none.".
 -spec groups([group()], counts()) -> {Patterns :: [sderl_ops_walker:json()], [group()]}.
 groups(Groups, Counts) ->
     Families = #{sderl_ops_groups:instance(Family, Index) => Family
@@ -42,7 +42,7 @@ groups(Groups, Counts) ->
 
 %% ---------------------------------------------------------------- names
 
-%% Names that differ in one place only, the longest series first. A name may be in several.
+%% Series of names that differ in one place only, the longest first. A name may be in several.
 series(Groups) ->
     Places = [{Name, {Place, Group}} || #{name := Of} = Group <- Groups,
                                         {Name, Place} <- places(Of)],
@@ -122,7 +122,7 @@ members(Groups) -> #{Name => lists:usort(Members)
 
 %% ---------------------------------------------------------------- options
 
-%% The shapes that the groups may have; the first members in common tell the gateways.
+%% The patterns that the groups may follow; the common members of the first groups are gateways.
 shapes([First, Second | Others] = Workers, []) ->
     case common(First, Second) of
         0 ->

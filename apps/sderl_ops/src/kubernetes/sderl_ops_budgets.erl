@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_budgets).
 -moduledoc """
-Which pods may be evicted together, as budgets of Kubernetes (PodDisruptionBudget). Groups lose one
-member at a time.
+Which pods may be evicted at the same time, as budgets of Kubernetes (PodDisruptionBudget), so that
+groups lose one member at a time.
 
-A pod may be in one budget only, or Kubernetes evicts it not at all. So a budget is for all nodes
-that groups connect, of one family or of several, and of these one may be away at a time. That is
-stricter than the rules of `m:sderl_ops_upgrade`: two nodes that share no group wait for each
-other, too, where a third one has a group with each.
+Kubernetes does not evict a pod that is in two budgets. So there is one budget for all nodes that
+groups connect, of one family or of several, and one of these nodes may be away at a time. This is
+stricter than the rules of `m:sderl_ops_upgrade`: two nodes that share no group wait for each other,
+too, if each has a group in common with a third one.
 """.
 
 -export([budgets/2, notes/1]).
@@ -16,15 +16,14 @@ other, too, where a third one has a group with each.
 -type id() :: sderl_ops_desired:instance_id().
 
 -doc """
-Whole families, of which so many may be away; or some instances, of which so many have to be there.
-Kubernetes counts the first by the sets that it keeps, which may be scaled, and the others one by
-one.
+Whole families, of which so many nodes may be away; or single instances, of which so many have to be
+there. Kubernetes knows the size of a family from its StatefulSet, which may be scaled.
 """.
 -type budget() ::
     {families, [binary(), ...], MaxUnavailable :: pos_integer()}
     | {instances, [id(), ...], MinAvailable :: pos_integer()}.
 
--doc "Families have their counts. Those in no group may lose a batch of an upgrade at a time.".
+-doc "Families without a group may lose `Batch` nodes at a time.".
 -spec budgets(sderl_ops_desired:desired(), Batch :: pos_integer()) -> [budget()].
 budgets(#{instances := Instances, groups := Groups}, Batch) ->
     Families = maps:groups_from_list(fun(Id) -> family(Id, Instances) end,
@@ -60,7 +59,7 @@ connected(Groups) ->
         digraph:delete(Graph)
     end.
 
--doc "What Kubernetes does not keep of the groups, as sentences.".
+-doc "Sentences about groups that Kubernetes does not protect.".
 -spec notes(sderl_ops_desired:desired()) -> [unicode:chardata()].
 notes(#{instances := Instances, groups := Groups} = Desired) ->
     Several = [Names || {families, [_, _ | _] = Names, _} <- budgets(Desired, 1)]
@@ -80,7 +79,7 @@ edges([{A, B, Id} | Others]) ->
       [[" (and so ", integer_to_list(length(Others)), " more pairs of groups)"]
        || Others =/= []]]].
 
-%% The common members of each two groups that have some.
+%% The common members of each pair of groups that have some.
 common(Groups) ->
     Of = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Name}) -> Name end,
                                [{Id, Name} || #{name := Name, members := Ids} <- Groups,

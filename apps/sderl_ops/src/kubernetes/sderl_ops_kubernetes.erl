@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_kubernetes).
 -moduledoc """
-The objects of Kubernetes that make a cluster as its file says. Pure, but for the text of
-`priv/pod.sh`.
+The objects of Kubernetes for a file of operations. Pure, except that it reads `priv/pod.sh`.
 
 A family is a StatefulSet with a headless Service and a ConfigMap: `web3` of the cluster `shop` is
 the pod `shop-web-3` and the node `web3@shop-web-3.shop-web.NAMESPACE.svc.cluster.local`. Members of
@@ -18,8 +17,8 @@ groups, labels and settings are those that `m:sderl_ops_desired` says for all pr
 -type problem() :: sderl_ops_walker:problem().
 
 -doc """
-With `canary` only so many nodes of a family become new as the file has canaries. Notes are what
-Kubernetes does otherwise than the service, and what has to be there.
+With `canary` only the canaries of each family are replaced. The notes say where Kubernetes differs
+from the service, and what has to exist beforehand.
 """.
 -spec render(sderl_ops_file:file(), #{canary := boolean()}) ->
     {ok, [part()], Notes :: [unicode:chardata()]} | {error, [problem(), ...]}.
@@ -75,7 +74,7 @@ is_of(Id, Family, Instances) ->
     #{Id := #{family := Of}} = Instances,
     Of =:= Family.
 
-%% A label of all instances stays one when there are more of them.
+%% `all` stays the same if the family is scaled.
 own(Ids, Count) when length(Ids) =:= Count -> all;
 own(Ids, _) -> lists:sort(Ids).
 
@@ -128,8 +127,8 @@ service(#{cluster := Cluster, name := Name, provider := #{port := Port}} = Famil
                      ~"ports" => [#{~"name" => ~"erl-dist", ~"port" => Port}]}
     }.
 
-%% All pods begin side by side, as a group waits for those that are there; they are replaced one by
-%% one in any case.
+%% Pods start in parallel, because a group waits for its members; they are replaced one by one
+%% anyway.
 stateful_set(Hash, #{cluster := Cluster, name := Name, count := Count, provider := Provider} =
                  Family,
              #{upgrade := #{canaries := Canaries, wait_s := Wait}}, #{canary := IsCanary}) ->
@@ -219,7 +218,7 @@ split(Id) ->
     Family = string:trim(Id, trailing, "0123456789"),
     {Family, binary:part(Id, byte_size(Family), byte_size(Id) - byte_size(Family))}.
 
-%% ---------------------------------------------------------------- what is told
+%% ---------------------------------------------------------------- notes
 
 notes(Desired, #{upgrade := #{batch := Batch} = Upgrade, families := Families} = File) ->
     secrets(File)
@@ -233,7 +232,7 @@ notes(Desired, #{upgrade := #{batch := Batch} = Upgrade, families := Families} =
             || Name := #{restart := #{most := Most, within_s := Within}}
                    <- maps:iterator(Families, ordered), {Most, Within} =/= {5, 300}].
 
-%% Nothing is known of what is in them.
+%% Secrets are not rendered, so they are only listed.
 secrets(#{cluster := Cluster, cookie := Cookie, providers := Providers} = File) ->
     {Secret, Key} = sderl_ops_pods:cookie(File),
     Namespaces = lists:usort([Namespace || _ := #{namespace := Namespace} <- Providers]),

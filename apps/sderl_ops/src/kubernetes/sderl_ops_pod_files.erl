@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_pod_files).
 -moduledoc """
-What the pods of a family find as files: the text of `priv/pod.sh`, the configuration of their
-nodes, the groups, the commands and the files of the release. All pods of a family have the same;
-what differs between them is told by variables of their environment.
+The files of a family's pods: `priv/pod.sh`, the configuration of their nodes, the groups, the
+commands and the files of the release. They are the same for all pods of a family; variables of the
+environment have what differs between pods.
 """.
 
 -export([data/1, files/1, variables/2, changes_with/2]).
@@ -30,7 +30,7 @@ members; `own` are its own members in each.
 
 -type problem() :: sderl_ops_walker:problem().
 
-%% Of a ConfigMap, with room for its own keys.
+%% The limit of a ConfigMap, without its own keys.
 -define(MOST_BYTES, 1_000_000).
 -define(AWAIT_MS, 30_000).
 -define(COMMANDS, [before_start, after_start, before_stop]).
@@ -56,7 +56,7 @@ data(#{name := Name, release_name := Release} = Family) ->
         _ -> {error, lists:usort(Problems)}
     end.
 
--doc "What pods depend on that were started with it; others learn the rest when they start.".
+-doc "The data whose change restarts the pods; the rest is read at the next start.".
 -spec changes_with(#{binary() => binary()}, family()) -> term().
 changes_with(Data, #{groups := Groups}) ->
     {lists:sort(maps:to_list(maps:remove(~"groups", Data))),

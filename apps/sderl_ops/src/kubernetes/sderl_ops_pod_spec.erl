@@ -4,8 +4,8 @@
 The template of a family's pods: the container with its environment, probes and mounts, and where
 pods may be.
 
-A live pod is one that accepts connections at the port of its node. A node that computes, or waits
-for its groups, does; so it is not killed for being busy.
+A pod is live while the port of its node accepts connections. A node that is busy, or waits for its
+groups, accepts them, so it is not killed.
 """.
 
 -export([spec/2]).
@@ -13,7 +13,7 @@ for its groups, does; so it is not killed for being busy.
 -define(PERIOD_S, 10).
 -define(UP_PERIOD_S, 2).
 -define(TIMEOUT_S, 10).
-%% For a node to leave its groups, and for what hooks have to do.
+%% The time for a node to leave its groups, and for hooks.
 -define(DRAIN_S, 60).
 
 -doc "`Labels` are those by which the pods of the family are found.".
@@ -74,7 +74,7 @@ probe(What, Period, Failures) ->
     What#{~"periodSeconds" => Period, ~"timeoutSeconds" => ?TIMEOUT_S,
           ~"failureThreshold" => Failures}.
 
-%% Asked for and limited alike: such pods are evicted last, and Erlang starts as many schedulers.
+%% Equal requests and limits: such pods are evicted last, and Erlang starts as many schedulers.
 resources(#{family := #{limits := Limits}}) ->
     case #{atom_to_binary(Key) => Value || Key := Value <- maps:with([cpu, memory], Limits)} of
         Empty when map_size(Empty) =:= 0 -> #{};
@@ -83,7 +83,7 @@ resources(#{family := #{limits := Limits}}) ->
 
 %% ---------------------------------------------------------------- the environment
 
-%% A variable is known to those behind it.
+%% A variable may refer to those before it.
 environment(#{settings := #{env := Env}, cookie := {Secret, Key}} = Family, Values) ->
     #{provider := #{port := Port}, release := Release} = Family,
     Own = [
@@ -126,7 +126,7 @@ from_secret(Name, Secret, Key) ->
 
 expand(Variable) -> ["$(", Variable, ")"].
 
-%% Kubernetes takes two for one, wherever they stand.
+%% Kubernetes reads $$ as $.
 escape(Text) -> text(string:replace(Text, "$", "$$", all)).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
@@ -189,7 +189,7 @@ place(#{family := #{select := Select, limits := Limits}, domains := Domains} = F
                                                   || Key <- spread_over(Domains, Topology)]}
                || Select =:= spread]).
 
-%% A domain without labels is all machines.
+%% A domain without labels allows all machines.
 terms(Domains, Topology) ->
     Wanted = [node_labels(Domain, Topology) || Domain <- Domains],
     case lists:member(#{}, Wanted) of
@@ -204,14 +204,14 @@ node_labels(#{labels := Labels} = Domain, #{region := Region, rack := Rack}) ->
     merged([Labels, #{Region => Value || region := Value <- Domain},
             #{Rack => Value || rack := Value <- Domain}]).
 
-%% By machine, and by the rack and region in which its domains differ.
+%% Over machines, and over racks and regions if the family's domains differ in them.
 spread_over(Domains, Topology) ->
     [map_get(Key, Topology) || Key <- [region, rack],
                                length(lists:usort([maps:get(Key, Domain, none)
                                                    || Domain <- Domains])) > 1]
         ++ [~"kubernetes.io/hostname"].
 
-%% One that cannot be kept, as where a zone is lost, must not keep a pod from starting.
+%% A pod starts even if the constraint cannot be kept, as when a zone is lost.
 spread(Key, Labels) ->
     #{~"maxSkew" => 1, ~"topologyKey" => Key, ~"whenUnsatisfiable" => ~"ScheduleAnyway",
       ~"labelSelector" => #{~"matchLabels" => Labels}}.

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_yaml).
 -moduledoc """
-YAML for people and parsers, from terms of the shape of JSON. The same term gives the same text: an
-object has `apiVersion`, `kind`, `metadata` and `name` first, and then its keys in order.
+YAML for people and parsers, from terms in the form of JSON. The same term gives the same text: an
+object has `apiVersion`, `kind`, `metadata` and `name` first, and then its other keys in order.
 
-A text stands as it is only where no version of YAML takes it for anything else; one of several
-lines is a literal block, and any other is in double quotes.
+A text is plain only if every version of YAML reads it as that text. A text of several lines is a
+literal block, any other is in double quotes.
 """.
 
 -export([document/1]).
@@ -68,7 +68,7 @@ scalar(Text) when is_binary(Text) ->
         false -> [$", [escaped(Char) || Char <- unicode:characters_to_list(Text)], $"]
     end.
 
-%% Words that begin with a letter are no number in any version, but these are more than text.
+%% Words that begin with a letter are not numbers in any version, but some are other values.
 is_plain(Text) ->
     match =:= re:run(Text, "\\A[A-Za-z/][A-Za-z0-9_./-]*\\z", [{capture, none}]) andalso
         not lists:member(string:lowercase(Text),
@@ -86,7 +86,7 @@ escaped(Char) ->
         false -> io_lib:format("\\U~8.16.0B", [Char])
     end.
 
-%% Of what YAML prints, without line ends of other kinds, and what editors do not show.
+%% YAML's printable characters, without other line ends and characters that editors do not show.
 is_printable(Char) ->
     Char >= 16#20 andalso Char =< 16#7E
         orelse Char >= 16#A1 andalso Char =< 16#D7FF andalso Char =/= 16#2028
@@ -96,7 +96,7 @@ is_printable(Char) ->
 
 %% ---------------------------------------------------------------- literal blocks
 
-%% The first line tells the indentation, so that it must not begin with a blank.
+%% The first line sets the indentation, so it must not begin with a blank.
 is_lines(<<First/utf8, Rest/binary>> = Text) ->
     First =/= $\s andalso First =/= $\n andalso First =/= $\t
         andalso binary:match(Rest, ~"\n") =/= nomatch
@@ -116,7 +116,7 @@ lines(Text, Depth) ->
           _ -> [indent(Depth), Line, "\n"]
       end || Line <- binary:split(Body, ~"\n", [global])]].
 
-%% One line end at the end is kept; of several all have to be.
+%% "|" keeps one line end at the end, "|+" keeps all.
 clip(Text) ->
     case byte_size(Text) > 1 andalso binary:at(Text, byte_size(Text) - 2) of
         $\n -> "|+";

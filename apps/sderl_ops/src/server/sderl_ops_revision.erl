@@ -6,7 +6,7 @@ state. It asks providers and packs folders, so it may take a while; the process 
 does it and not the server.
 """.
 
--export([prepare/2, prepare/3, pack/2, desired/3, hosts/2, in_order/1]).
+-export([prepare/2, prepare/3, pack/2, desired/3, hosts/2]).
 -export_type([prepared/0, about/0]).
 
 -doc """
@@ -114,20 +114,11 @@ desired(#{file := File, sums := Sums, hosts := Hosts}, Force, Revision) ->
                                   [binary:split(Id, ~"/") || Id := _ <- Hosts]),
     Given = #{revision => Revision, sums => Sums,
               addresses => #{Id => Address || Id := #{address := Address} <- Hosts},
-              hosts => #{Provider => in_order(Found) || Provider := Found <- Names}},
+              hosts => #{Provider => sderl_ops_range:in_order(Found)
+                         || Provider := Found <- Names}},
     case sderl_ops_desired:from(File, Given) of
         {ok, #{upgrade := Upgrade} = Desired} ->
             {ok, Desired#{upgrade := Upgrade#{force => Force}}};
         {error, Problems} ->
             {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
     end.
-
--doc "Names in the order of the numbers in them: h2 before h10.".
--spec in_order([binary()]) -> [binary()].
-in_order(Names) -> [Name || {_, Name} <- lists:sort([{natural(Name), Name} || Name <- Names])].
-
-natural(Name) ->
-    [number(Part) || Part <- re:split(Name, "([0-9]+)", [{return, binary}])].
-
-number(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
-number(Part) -> Part.

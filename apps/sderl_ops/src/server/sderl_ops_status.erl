@@ -192,7 +192,7 @@ instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, host
             state => instance_state(Id, Seen, View),
             why => why(Id, Seen, Failures)
         }
-     || Id <- sderl_ops_revision:in_order(Ids),
+     || Id <- sderl_ops_range:in_order(Ids),
         Seen <- [sderl_ops_observed:instance_at(maps:get(Id, Assigned, undefined), Id, Observed)]
     ].
 
@@ -278,7 +278,7 @@ waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
 -doc "The instances that run, or may run, as they were taken over.".
 -spec adopted(view()) -> [sderl_ops_desired:instance_id()].
 adopted(#{memory := Memory}) ->
-    sderl_ops_revision:in_order([Id || Id := #{as := _} <- sderl_ops_memory:adopted(Memory)]).
+    sderl_ops_range:in_order([Id || Id := #{as := _} <- sderl_ops_memory:adopted(Memory)]).
 
 -doc "The last revisions of a cluster, the newest first, and how they ended if that is known.".
 -spec history([{pos_integer(), sderl_ops_store:revision()}],

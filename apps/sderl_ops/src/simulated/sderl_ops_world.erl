@@ -2,23 +2,23 @@
 -module(sderl_ops_world).
 -moduledoc """
 A simulated world in which the reconciler keeps a cluster: hosts that fail, hang and return, steps
-that take time, fail, or succeed without anybody hearing of it, instances that die, a service that
-is killed at any point and goes on with what it stored, and operators who change their mind. A seed
-gives one run.
+that take time, fail, or succeed while their answer is lost, instances that die, a service that is
+killed at any point and goes on with what it stored, and operators. The same seed gives the same
+run.
 
 `run/1` takes a map:
 
 - `seed`, `desired` (the first revision), and `script`, events at times: `[{Ms, Event}]`;
-- `faults_ms`: how long things go wrong by chance (0: not at all);
+- `faults_ms`: how long there are random faults (0: none);
 - `bad`: releases that start and are never well, or that exit (`#{Sha => sick | exits}`);
 - `limit_ms`: how long it may last after the last event of the script and the last fault;
-- `kill_at`: the number of the step after whose begin the service is killed, and when:
-  `{Number, before | after}` its effect;
-- `fails`: `fun(Step) -> boolean()`, what always fails; `stores`: whether memory is kept over the
-  death of the service;
+- `kill_at`: `{Number, before | after}`, the service is killed before or after the effect of this
+  step;
+- `fails`: `fun(Step) -> boolean()`, steps that always fail; `stores`: whether the memory outlives
+  the service;
 - `apart`: `fun(Giver, Receiver) -> boolean()`, hosts that do not reach each other;
-- `steps`, `ended`, `refusals`: instead of those of `sderl_ops_reconcile` and `sderl_ops_plan`, to
-  plant faults;
+- `steps`, `ended`, `refusals`: replacements for those of `sderl_ops_reconcile` and
+  `sderl_ops_plan`, to plant faults;
 - `adopted`: instances whose nodes run on hosts already (`#{Id => Host}`), and are to be taken over;
 - `alarms`: `fun(World)`, the alarms that are raised (`m:sderl_ops_gate`), or `unknown`;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
@@ -29,7 +29,7 @@ It ends when nothing is left to be done, or after the limit.
 
 -include("sderl_ops_world.hrl").
 
--export([run/1, is_done/1, hosts_up/1]).
+-export([run/1, is_done/1]).
 
 -import(sderl_ops_world_events, [at/3, later/3, roll/2, pick/2]).
 -import(sderl_ops_world_effects, [subject/1, effect/3, take_effect/3, change_node/4, exits/3,
@@ -37,7 +37,7 @@ It ends when nothing is left to be done, or after the limit.
 -import(sderl_ops_world_sight, [sight/3, see/4]).
 
 -define(LOOK_EVERY_MS, 2_000).
-%% Long enough that all has been looked at.
+%% Long enough for looks at everything.
 -define(QUIET_MS, 20_000).
 
 -spec run(map()) -> #world{}.
@@ -154,7 +154,7 @@ kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} =
                     now = Now} = World0) ->
     {Back, World} = roll(5_000, World0#world{service = Service#service{
         alive = false, incarnation = Incarnation + 1, runs = #{}, result = none}}),
-    %% Steps that it had begun go on or not.
+    %% Steps that it had begun may go on.
     Orphans = #{subject(Step) => Now || _ := #run{step = Step} <- Runs},
     later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
 
@@ -313,7 +313,8 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
 
 good(#run{step = {create, _}}) -> {ok, #{state => running}};
 good(_) -> ok.
-%% Failures at the giver or on the way have their own answers.
+
+%% Failures of the giver or of the link have their own answers.
 run_relay(#run{host = Host, from = Giver} = Run, Effect, Ms, State, Luck, World) ->
     #world{hosts = Hosts, options = #{apart := Apart, fails := Fails}} = World,
     #{Giver := #host{state = GiverState}} = Hosts,
@@ -381,7 +382,7 @@ relayed(#run{host = Host, step = {fetch, _, Sha}}, ok, #world{hosts = Hosts}) ->
 relayed(_, Failed, _) ->
     Failed.
 
-%% The hosts at which one has to look to see what a step has done: all that answer, for groups.
+%% The hosts that have to be looked at to see the effect of a step; for groups all that answer.
 affected(#run{step = {Kind, _}}, _) when Kind =:= create; Kind =:= delete -> [];
 affected(#run{host = undefined}, #world{service = #service{observed = #{hosts := Hosts}}}) ->
     [Name || Name := #{state := up} <- maps:iterator(Hosts, ordered)];
@@ -413,7 +414,7 @@ again(What, again, #world{service = #service{incarnation = Incarnation}} = World
 looked(What, Began, Seen, #world{service = Service} = World) ->
     #service{looked = Looked} = Service,
     case maps:get(What, Looked, Began) > Began of
-        %% Another that began later was quicker.
+        %% A look that began later has ended already.
         true -> World;
         false when is_binary(What) ->
             case is_watched(What, World) of
@@ -463,8 +464,7 @@ with_host(Do, #world{hosts = Hosts} = World) ->
     {Host, Next} = pick(lists:sort(maps:keys(Hosts)), World),
     Do(Host, Next).
 
--doc "All hosts are up again but those that are gone for good.".
--spec hosts_up(#world{}) -> #world{}.
+%% All hosts are up again except those that are gone for good.
 hosts_up(#world{hosts = Hosts} = World) ->
     lists:foldl(fun(Name, W) -> put_host(Name, up, W) end, World,
                 [Name || Name := #host{state = State} <- Hosts, State =/= gone, State =/= up]).

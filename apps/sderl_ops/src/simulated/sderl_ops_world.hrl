@@ -20,7 +20,7 @@
     %% The giver of a fetched archive.
     from = service :: sderl_ops_relay:source(),
     incarnation :: pos_integer(),
-    %% When it ended; till then it runs.
+    %% When it ended.
     ended = never :: never | integer()
 }).
 
@@ -34,7 +34,7 @@
     runs = #{} :: #{pos_integer() => #run{}},
     %% When the last look that has come back began.
     looked = #{} :: #{binary() | alarms | {provider, binary()} => integer()},
-    %% Hosts that a program has made, and at which it looks.
+    %% Hosts that a program has made and that the service looks at.
     watched = #{} :: #{binary() => []},
     planned = false :: boolean(),
     last = never :: never | integer(),
@@ -59,13 +59,14 @@
     faults = true :: boolean(),
     %% Instances and hosts that an effect of a dead service has changed, and when.
     orphans = #{} :: #{binary() => integer()},
-    %% Instances that a step took out of service, and that are not back yet, or not in their groups.
+    %% Instances that a step took out of service, and that are not back, or not back in their
+    %% groups.
     out = #{} :: #{binary() => out | back},
     notes = [] :: [{integer(), sderl_ops_note:note()}],
     steps = 0 :: non_neg_integer(),
     %% The last first.
     log = [] :: [{integer(), sderl_ops_step:step()}],
-    %% Likewise who gave what, and to whom.
+    %% Likewise the fetches and their givers.
     gifts = [] :: [{integer(), sderl_ops_relay:source(), sderl_ops_step:step()}],
     decisions = 0 :: non_neg_integer(),
     reductions = 0 :: non_neg_integer(),

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_check).
 -moduledoc """
-What must never happen in `sderl_ops_world`, and what must be in the end, seen from outside: from
-how things are, not from what the service knows of them.
+Checks what must never happen in `sderl_ops_world`, and what must hold in the end, by the state of
+the world itself and not by what the service knows of it.
 """.
 
 -include("sderl_ops_world.hrl").
 
--export([begin_step/2, drain/2, made/1, watch/2, up/1, final/1, problem/2]).
+-export([begin_step/2, drain/2, made/1, watch/2, up/1, final/1]).
 
-%% A step of an earlier service may have happened unseen; and a host that is just back may not have
-%% been noticed.
+%% How long the service may not know the effect of a step of an earlier service, or that a host is
+%% back.
 -define(UNSEEN_MS, 40_000).
 
 -doc "Checks a step that begins.".
@@ -36,12 +36,10 @@ drain(Id, #world{service = #service{memory = Memory}} = World) ->
         false -> lists:foldl(fun problem/2, World, loses_last({drain, Id}, Id, World))
     end.
 
--doc "Notes that something is wrong.".
--spec problem(term(), #world{}) -> #world{}.
 problem(Problem, #world{problems = Problems, now = Now} = World) ->
     World#world{problems = [{Now, Problem} | Problems]}.
 
--doc "Never are there more than twice as many as are wanted.".
+-doc "Checks that there are never more than twice as many made hosts as wanted.".
 -spec made(#world{}) -> #world{}.
 made(#world{made = Made} = World) ->
     Most = maps:get(most_made, World#world.options, 8),
@@ -61,7 +59,7 @@ here(Id, #world{service = #service{memory = Memory}, hosts = Hosts} = World) ->
         #{} -> none
     end.
 
-%% One that ran before, as what it counts.
+%% A node that ran before, as the instance that it counts as.
 found(Id, #{instances := Instances}, Memory) ->
     case {Instances, sderl_ops_memory:adopted(Memory)} of
         {#{Id := #{as := As, release := Release, settings := Settings}}, #{Id := #{as := As}}} ->
@@ -124,7 +122,7 @@ elsewhere(Id, #world{hosts = Hosts, now = Now, service = #service{memory = Memor
                  <- Hosts,
              Name =/= Here, Now - Since > ?UNSEEN_MS].
 
-%% ---------------------------------------------------------------- out of service by our doing
+%% ---------------------------------------------------------------- out of service by steps
 
 out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
     #world{service = #service{memory = Memory}} = World,
@@ -147,8 +145,8 @@ out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
                    end
     end.
 
-%% Groups and edges of which all others are drained, so that nobody is left in them. The service has
-%% seen that this one is in them.
+%% Groups and edges of which all other members are drained. The service has seen that this instance
+%% is in them.
 loses_last(Step, Id, #world{groups = InGroups, service = Service} = World) ->
     #service{memory = Memory, observed = #{groups := Seen}} = Service,
     #{groups := Groups} = effective(World),
@@ -162,7 +160,7 @@ loses_last(Step, Id, #world{groups = InGroups, service = Service} = World) ->
             || {A, InA} <- Others, {B, InB} <- Others, A < B,
                not lists:any(fun(Other) -> lists:member(Other, InB) end, InA)].
 
-%% One whose host fails, or that was given up, is not out by our doing any more.
+%% An instance whose host failed, or that was given up, is no longer out because of a step.
 is_counted(Id, Instances, #world{service = Service, hosts = Hosts}) ->
     #service{memory = Memory, observed = Observed} = Service,
     Host = sderl_ops_memory:host_of(Id, Memory),
@@ -192,7 +190,7 @@ is_seen_out(Id, #world{service = #service{observed = Seen, memory = Memory}} = W
         _ -> true
     end.
 
-%% Not what an operator wants to be out.
+%% Drained instances do not count.
 mark_out({Kind, _}, Id, #world{out = Out, service = #service{memory = Memory}} = World)
   when Kind =:= drain; Kind =:= stop ->
     #{instances := Instances} = effective(World),
@@ -204,8 +202,8 @@ mark_out(_, _, World) ->
     World.
 
 -doc """
-After each event: who is up again is only `back` until it is in its groups, and then not out any
-more.
+After each event: an instance that is up again is `back` until it is in its groups, and then no
+longer out.
 """.
 -spec watch(term(), #world{}) -> #world{}.
 watch(_, #world{out = Out} = World) when Out =:= #{} -> World;
@@ -237,7 +235,7 @@ up(#world{hosts = Hosts}) ->
 
 %% ---------------------------------------------------------------- the end
 
--doc "In what the world is not as it is to be.".
+-doc "The differences between the world and the desired state.".
 -spec final(#world{}) -> [term()].
 final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
     #{instances := Instances, groups := Groups, releases := Releases} = effective(World),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_effects).
--moduledoc "What steps do in a simulated world (`m:sderl_ops_world`), and nodes by themselves.".
+-moduledoc "The effects of steps and of failures in a simulated world (`m:sderl_ops_world`).".
 
 -include("sderl_ops_world.hrl").
 
@@ -14,7 +14,7 @@ subject(groups) -> groups;
 subject({Kind, Host}) when Kind =:= create; Kind =:= delete -> Host;
 subject(Step) -> sderl_ops_step:instance(Step).
 
--doc "What a step that begins now will do.".
+-doc "The effect of a step that begins now.".
 -spec effect(sderl_ops_step:step(), Host :: binary() | undefined, #world{}) -> term().
 effect({lay_out, Id}, _, #world{service = #service{desired = Desired, memory = Memory}}) ->
     case sderl_ops_reconcile:wanted(Id, Desired, Memory) of
@@ -26,7 +26,7 @@ effect(groups, _, #world{service = Service}) ->
     {groups, sderl_ops_reconcile:groups(Desired, Observed, Memory)};
 effect(Step, _, _) -> Step.
 
--doc "A run of a step does what it is to do.".
+-doc "A step has its effect on the world.".
 -spec take_effect(#run{}, Effect :: term(), #world{}) -> #world{}.
 take_effect(#run{incarnation = Old}, {create, Id},
             #world{service = #service{incarnation = Now}, stored = #{machines := Known}} = World)
@@ -134,14 +134,14 @@ drop_groups(Wanted, #world{groups = Groups} = World) ->
     Names = [Name || #{name := Name} <- Wanted],
     World#world{groups = maps:with(Names, Groups)}.
 
-%% Nodes that are up come in, and those that are not to be in it go.
+%% Members that are up enter the group, and others leave it.
 make_group(#{name := Name, members := Members}, Up, #world{groups = Groups} = World) ->
     Wanted = #{Id => [] || Id <- Members},
     Before = [Id || Id <- maps:get(Name, Groups, []), is_map_key(Id, Wanted)],
     New = [Id || Id <- Members, is_map_key(Id, Up)],
     World#world{groups = Groups#{Name => lists:usort(Before ++ New)}}.
 
--doc "A node says from now on that it is well, or not.".
+-doc "Sets the health of a node.".
 -spec change_node(Host :: binary(), Id :: binary(), Health :: term(), #world{}) -> #world{}.
 change_node(Name, Id, Health, #world{hosts = Hosts} = World) ->
     case Hosts of
@@ -167,7 +167,7 @@ exits(Name, Id, #world{hosts = Hosts} = World) ->
         #{} -> World
     end.
 
-%% From now on it is out of service by no doing of ours.
+%% It is no longer out of service because of a step.
 lose(Id, #world{out = Out} = World) ->
     leave_groups(Id, World#world{out = maps:remove(Id, Out)}).
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_events).
--moduledoc "What comes in a simulated world (`m:sderl_ops_world`), when, and by what chance.".
+-moduledoc "The events of a simulated world (`m:sderl_ops_world`), and its random numbers.".
 
 -include("sderl_ops_world.hrl").
 

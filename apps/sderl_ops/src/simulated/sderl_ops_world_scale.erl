@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_scale).
 -moduledoc """
-What the reconciler costs for many instances, in simulated time beside that of the same timers
+The cost of the reconciler for many instances: in simulated time, compared with the same timers
 alone, and in reductions.
 """.
 
@@ -11,10 +11,10 @@ alone, and in reductions.
 -export_type([figures/0]).
 
 -doc """
-`done`: all are up and as they should be. `makespan_ms` is when the last step began or ended,
-`timers_alone_ms` that of the starts alone, `other_ms` the difference; `took_ms` is real time. The
-service sent `archives`, hosts gave the others to each other. `state_bytes` is what it has in memory
-in the end: what is to be, what it sees and what it remembers, without binaries.
+`done`: all instances are up and as desired. `makespan_ms` is when the last step began,
+`timers_alone_ms` the time of the starts alone, `other_ms` the difference; `took_ms` is real time.
+`archives` is how many the service sent; the others were given from host to host. `state_bytes` is
+the size of the desired state, the observed state and the memory in the end, without binaries.
 """.
 -type figures() :: #{
     instances := pos_integer(),
@@ -35,9 +35,9 @@ in the end: what is to be, what it sees and what it remembers, without binaries.
 -define(PER_HOST, 8).
 
 -doc """
-Brings so many up from nothing. A start takes 1 to 3 s, a transfer half a second, another step 20
-ms; the service decides every 250 ms and looks at each host every 30 s, and does 8 steps at a time
-on each host, as the timers alone do, with which it is compared.
+Brings so many instances up from nothing. A start takes 1 to 3 s, a transfer half a second, another
+step 20 ms. The service decides every 250 ms, looks at each host every 30 s, and does 8 steps at a
+time on each host, like the timers alone.
 """.
 -spec bring_up(Hosts :: pos_integer(), PerHost :: pos_integer()) -> figures().
 bring_up(Hosts, PerHost) ->

@@ -1,15 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_sight).
--moduledoc "What a look shows of a simulated world (`m:sderl_ops_world`), and what is made of it.".
+-moduledoc "Looks at a simulated world (`m:sderl_ops_world`), and the observed state from them.".
 
 -include("sderl_ops_world.hrl").
 
 -export([sight/3, see/4]).
 
 -doc """
-How long a look takes that would take so many milliseconds, and what it shows. Each node says in
-which groups it is. A program that lists its hosts fails now and then, and so often tells how things
-were.
+How long a look takes (`Ms`, or more at a host that hangs), and what it shows. Each node says in
+which groups it is. A program that lists its hosts fails now and then.
 """.
 -spec sight(What :: binary() | alarms | {provider, binary()}, #world{}, Ms :: integer()) ->
     {Ms :: integer(), Seen :: term()}.
@@ -39,7 +38,7 @@ sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
 
 absent(State) -> #{state => State, releases => [], instances => #{}}.
 
--doc "What is seen, with what a look has shown.".
+-doc "Adds the result of a look to the observed state.".
 -spec see(What :: binary() | alarms | {provider, binary()}, Seen :: term(),
           sderl_ops_observed:observed(), sderl_ops_memory:memory()) ->
     sderl_ops_observed:observed().
