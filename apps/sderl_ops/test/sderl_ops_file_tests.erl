@@ -22,6 +22,7 @@ full() ->
                 ~"user" => ~"me",
                 ~"key" => ~"keys/lab",
                 ~"known_hosts" => ~"/etc/lab_hosts",
+                ~"relay" => true,
                 ~"lost_after_s" => 60,
                 ~"hosts" => [
                     #{~"name" => ~"a", ~"address" => ~"10.0.0.1", ~"port" => 2222},
@@ -111,7 +112,7 @@ full_file_test() ->
                  Upgrade),
     ?assertMatch(#{cluster := ~"shop", names := long, cookie := {env, ~"SHOP_COOKIE"}}, File),
     ?assertMatch(#{~"lab" := #{type := ssh, key := ~"/base/keys/lab",
-                               known_hosts := ~"/etc/lab_hosts",
+                               known_hosts := ~"/etc/lab_hosts", relay := true,
                                hosts := [#{port := 2222}, #{port := 22}]}}, Providers),
     ?assertMatch(#{~"here" := #{type := local, hosts := 4}}, Providers),
     ?assertMatch(#{~"shop-1" := #{archive := ~"/base/shop-1.0.tar.gz",
@@ -183,9 +184,11 @@ wrong() ->
          ["providers.x.type is missing: it is a type of provider: \"local\" or "
           "\"ssh\" or \"exec\" or \"kubernetes\""]},
         {[~"providers", ~"x"], #{~"type" => ~"exec", ~"program" => 7, ~"arguments" => ~"a",
-                                 ~"timeout_s" => 0},
+                                 ~"relay" => true, ~"timeout_s" => 0},
          ["providers.x.arguments: \"a\" is not a list of arguments of the program, at most 100",
           "providers.x.program: 7 is not the path of a program",
+          "providers.x.relay is not a key of a provider that is a program; its keys are program, "
+          "arguments, env, timeout_s, user, key, known_hosts, lost_after_s",
           "providers.x.timeout_s: 0 is not a number of seconds, 1 or more"]},
         {[~"providers", ~"x"], 7, ["providers.x: 7 is not an object (provider)"]},
         {[~"providers", ~"here", ~"hosts"], 2.5,

@@ -37,13 +37,14 @@ A file is accepted whole or not at all: `{error, Problems}` has all its problems
     upgrade := upgrade()
 }.
 -type provider() ::
-    #{type := local, hosts := 1..500, address => binary()}
+    #{type := local, hosts := 1..500, address => binary(), relay := boolean()}
     | #{
         type := ssh,
         hosts := [#{name := binary(), address := binary(), port := 1..65535}, ...],
         user => binary(),
         key => binary(),
         known_hosts => binary(),
+        relay := boolean(),
         lost_after_s := pos_integer()
     }
     | #{

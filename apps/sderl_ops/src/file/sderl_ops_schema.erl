@@ -60,6 +60,7 @@ provider() ->
             {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
+            {relay, {default, false}, boolean},
             {lost_after_s, {default, 300}, seconds(?DAY_S)}
         ]}},
         {exec, {object, "a provider that is a program", [
@@ -75,7 +76,6 @@ provider() ->
             {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
-            {relay, {default, false}, boolean},
             {lost_after_s, {default, 300}, seconds(?DAY_S)}
         ]}},
         {kubernetes, kubernetes()}
