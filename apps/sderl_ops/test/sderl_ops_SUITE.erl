@@ -103,8 +103,8 @@ last_drained(Config) ->
     #{~"state" := ~"steady"} = ask(drain, #{instance => ~"web1", force => true}, Config),
     ?assertEqual([{~"web1", ~"drained"}], instances(Config)).
 
-%% What the text of a file would change is told as for a file, with nothing of the machine that the
-%% newest revision does not name.
+%% A text is planned like a file, and uses nothing on the machine that the newest revision does not
+%% name.
 proposed(#{providers := Providers, releases := Releases, families := #{web := Web}} = Cluster,
          Config) ->
     Plan = fun(Text) ->
@@ -135,7 +135,7 @@ proposed(#{providers := Providers, releases := Releases, families := #{web := We
                  domains => #{one => #{provider => here, hosts => 1}}})),
     ?assertNot(filelib:is_file(Touched)),
     #{code := Release} = Releases,
-    %% Whatever stands beside the file that was applied, nobody reads it over HTTP.
+    %% Files beside the applied file cannot be read over HTTP.
     Templates = #{code => Release#{files => #{a => #{template => ~"shop.json"}}}},
     Refused(~"a template is not read for a text", Of(#{releases => Templates})),
     Refused(~"keeps the cluster shop", Of(#{cluster => ~"other"})),
@@ -195,7 +195,7 @@ a_mix_release(Release, Config) ->
     #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config),
     ?assertEqual([], processes_of(Config)).
 
-%% One cluster, to which one thing happens after the other.
+%% One cluster that goes through all changes one after the other.
 in_operation(Config) ->
     start_service(Config),
     #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
@@ -206,7 +206,7 @@ in_operation(Config) ->
     written_down(Config),
     those_who_went_away(Config).
 
-%% Each request with who and what came of it, and each step below it.
+%% Each request with its user and result, and each step below it.
 written_down(Config) ->
     Entries = fun(Wanted) ->
         #{~"entries" := Found} = ask(record, Wanted, Config),
@@ -242,7 +242,7 @@ a_dead_node(Config) ->
     end),
     await_state(~"steady", Config).
 
-%% Wherever the service is killed, the next one ends as the file says, and nothing runs twice.
+%% Wherever the service is killed, the next one finishes the work, and nothing runs twice.
 killed_anywhere(Config) ->
     start_service(Config),
     File = write(cluster(3), Config),
@@ -277,10 +277,10 @@ upgraded(Config) ->
     After = [beams(Id, Config) || Id <- [~"web1", ~"web2", ~"web3"]],
     ?assertEqual([], [Pids || Pids <- After, lists:member(Pids, Before)]),
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config),
-    %% What was is what is wanted again.
+    %% The earlier state is desired again.
     #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config).
 
-%% Each waits for hours, in which it is told nothing; then nobody else could ask.
+%% Clients that wait for hours without an event must not use up the connections.
 those_who_went_away(Config) ->
     #{upgrade := Upgrade} = Slow = configured(#{tick_ms => 800}, cluster(3)),
     SlowFile = write(Slow#{upgrade := Upgrade#{wait_s => 3600}}, Config),
@@ -290,7 +290,7 @@ those_who_went_away(Config) ->
         length([Wait || Wait <- Waiting, string:find(Wait, "canaries have been well") =/= nomatch])
             =:= 2
     end),
-    %% What asked before may count for a moment, so that one is refused.
+    %% Earlier connections may count for a moment, so that a request is refused.
     Sockets = [Socket
                || _ <- lists:seq(1, 64),
                   {ok, Socket} <- [sderl_ops_asks:send(service_folder(Config), undrain,
@@ -299,7 +299,7 @@ those_who_went_away(Config) ->
     [ok = gen_tcp:close(Socket) || Socket <- Sockets],
     await(fun() -> ok =:= busy(Config) end).
 
-%% It may close before all of the request is written.
+%% The service may close the connection before the whole request is written.
 busy(Config) ->
     maybe
         {ok, Socket} ?= sderl_ops_asks:send(service_folder(Config), hello, #{}),
@@ -314,14 +314,14 @@ busy(Config) ->
         {error, _} -> {error, closed}
     end.
 
-%% Nodes with this configuration cannot start, so the first one is the last.
+%% Nodes with this configuration cannot start, so only the first one is replaced.
 rolled_back(Config) ->
     Worse = #{releases := #{code := Code}} = configured(#{tick_ms => ~"never"}, cluster(3)),
     Bad = write(Worse#{releases := #{code => Code#{start_timeout_s => 5}}}, Config),
     #{~"state" := ~"failed", ~"problems" := [Problem | _]} =
         ask(apply, #{file => Bad}, Config),
     ct:log("~ts", [Problem]),
-    %% Another number of nodes would be another try of what failed.
+    %% Scaling would try the failed revision again.
     {error, _, []} = ask_any(scale, #{family => ~"web", count => 4}, Config),
     ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config).
@@ -339,8 +339,8 @@ drained(Config) ->
     _ = ask(resume, #{}, Config),
     await_state(~"steady", Config).
 
-%% The node leaves its groups before it stops: while it still runs another one is the coordinator,
-%% and it gets no name any more. The names that it has are its processes' until these end.
+%% The node leaves its groups before it stops: while it still runs another member coordinates, and
+%% it can register no more names. Its processes keep their names until they end.
 coordinator_drained(Config) ->
     #{~"instances" := Instances} = ask(status, #{}, Config),
     Nodes = #{Id => binary_to_atom(Node) || #{~"id" := Id, ~"node" := Node} <- Instances},
@@ -394,7 +394,7 @@ coordinator_drained(Config) ->
     #{~"state" := ~"steady"} = ask(undrain, #{instance => Id}, Config),
     ok.
 
-%% Its hook before it stops waits as long as this file is there.
+%% Its hook before_stop waits while this file exists.
 hold(Id, Config) ->
     [State] = filelib:wildcard(filename:join([service_folder(Config), "hosts", "*", "*", "nodes",
                                               binary_to_list(Id), "state"])),
@@ -443,7 +443,7 @@ asked_wrongly(Config) ->
     ?assertNotEqual(nomatch, binary:match(Other, ~"--dir")),
     #{~"state" := ~"steady", ~"revision" := 1} = ask(status, #{}, Config).
 
-%% A folder has one; the next one begins when that was stopped.
+%% A folder has one service at a time; the next one begins when that was stopped.
 one_service(Config) ->
     start_service(Config),
     {Second, _} = run_service(Config),
@@ -522,7 +522,7 @@ raw(Line, Config) ->
     ok = gen_tcp:send(Socket, [Line, $\n]),
     sderl_ops_asks:last(Socket).
 
-%% Of all that is told, and what came of it.
+%% The events, and the answer.
 totals(Socket, Totals) ->
     {ok, Line} = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
     case sderl_ops_wire:decode_answer(Line) of
@@ -538,7 +538,7 @@ send(Do, Keys, Config) ->
     {ok, Socket} = sderl_ops_asks:send(service_folder(Config), Do, Keys),
     Socket.
 
-%% Goes away when so many steps have begun.
+%% Closes the connection when so many steps have begun.
 break_off(Do, Keys, Steps, Config) ->
     Socket = send(Do, Keys, Config),
     await_steps(Steps, Socket),

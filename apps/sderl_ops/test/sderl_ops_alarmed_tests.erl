@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_alarmed_tests).
--moduledoc "What a dashboard answers that is asked for alarms, and what may answer in its place.".
+-moduledoc "Answers of a dashboard that is asked for alarms, and of others in its place.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -18,7 +18,7 @@ raised_test() ->
     [?assertNotEqual(nomatch, binary:match(Request, Part))
      || Part <- [~"GET /api/v1/alarms?state=raised&", ~"Bearer secret-1"]].
 
-%% All that are not over are read, and those count that are major, and that nobody has seen.
+%% All alarms that are not over are read; major ones that nobody has acknowledged count.
 counts_test() ->
     Of = fun(Id, Changes) -> maps:merge(alarm(Id, [], []), Changes) end,
     {#{raised := Raised}, _} = read([
@@ -37,7 +37,7 @@ pages_test() ->
     ?assertEqual([{~"a", 2}, {~"b", 2}], lists:sort(maps:keys(Raised))),
     ?assertNotEqual(nomatch, binary:match(Second, ~"cursor=c1")).
 
-%% Alarms that were left out might be those that matter.
+%% Too many alarms are an error, because those that are left out may matter.
 too_many_test() ->
     {#{state := failing, why := Why}, _} =
         read([ok(#{alarms => [], next => ~"more"}) || _ <- lists:seq(1, 40)]),
@@ -67,7 +67,7 @@ nobody_test_() ->
         ?assertMatch({_, {_, _}}, {Why, binary:match(Why, ~"be connected to: connection refused")})
     end || Host <- [~"127.0.0.1" | [~"[::1]" || has_ipv6()]]].
 
-%% The address of the file may be of IPv6.
+%% The address in the file may be IPv6.
 ipv6_test() ->
     case has_ipv6() of
         true ->
@@ -82,7 +82,7 @@ has_ipv6() ->
         {error, _} -> false
     end.
 
-%% What is wrong with a certificate is told.
+%% The error says what is wrong with a certificate.
 certificate_test_() ->
     {timeout, 60, fun() ->
         {ok, _} = application:ensure_all_started(ssl),

@@ -50,14 +50,14 @@ held_up(Config) ->
     goes_back(tl(Before), Config),
     acknowledged(Config).
 
-%% Nobody knows which alarms there are, so nothing is replaced.
+%% The alarms are unknown, so nothing is replaced.
 unread(Config) ->
     File = write(cluster(few(1), 60), Config),
     #{~"state" := ~"working"} = ask(apply, #{file => File, wait => false}, Config),
     await(fun() -> says(problems, ~"it cannot be connected to", Config) end),
     #{~"state" := ~"steady"} = ask(rollback, #{revision => 1}, Config).
 
-%% The canary has an alarm, however long that takes, and the other is not touched.
+%% The canary gets an alarm, and the other instance is not touched.
 goes_back(Others, Config) ->
     File = write(cluster(few(1), 20), Config),
     #{~"state" := ~"failed", ~"problems" := [Problem | _]} = ask(apply, #{file => File}, Config),
@@ -66,7 +66,7 @@ goes_back(Others, Config) ->
     ?assertEqual(Others, [sderl_ops_asks:beams(~"web2", folder(Config))]),
     await(fun() -> [] =:= raised(Config) end).
 
-%% Who says that an alarm does not matter lets the upgrade go on.
+%% Acknowledging the alarm lets the upgrade go on.
 acknowledged(Config) ->
     #{upgrade := Upgrade} = Cluster = watched(cluster(few(2), 600), Config),
     File = sderl_ops_asks:write(Cluster#{upgrade := Upgrade#{canaries => 0}},
@@ -76,7 +76,7 @@ acknowledged(Config) ->
         await(fun() -> says(waiting, [Id, ": an alarm was raised since it was"], Config) end),
         ok = acknowledge(["processes|", Id, "@127.0.0.1"], Config)
     end, [~"web1", ~"web2"]),
-    %% Both, when the last of them is well.
+    %% Both are replaced when the last of them is well.
     await(fun() ->
         lists:all(fun(Id) -> true =:= says(waiting, [Id, ": replaced, and looked at"], Config) end,
                   [~"web1", ~"web2"])
@@ -103,7 +103,7 @@ cluster(Env, Seconds) ->
 write(Cluster, Config) ->
     sderl_ops_asks:write(watched(Cluster, Config), ?config(folder, Config)).
 
-%% Longer than any alarm takes.
+%% Longer than it takes to raise an alarm.
 watched(Cluster, Config) ->
     Token = filename:join(?config(folder, Config), "token"),
     ok = file:write_file(Token, ?TOKEN),
@@ -122,7 +122,7 @@ start_service(Config) ->
     started("service.pid", sderl_ops_asks:start(Code, [], environment(Config)), Config),
     await(fun() -> sderl_ops_asks:is_reachable(folder(Config)) end).
 
-%% What is down for a moment while it is replaced is no matter here.
+%% Nodes that are down for a moment while they are replaced do not matter here.
 start_monitor(Config) ->
     Rules = filename:join(?config(folder, Config), "rules.json"),
     ok = file:write_file(Rules, json:encode(#{rules => [

@@ -25,7 +25,7 @@ folder() ->
     unicode:characters_to_list(Folder).
 
 same(Folder) ->
-    %% Made in another order, at another time, with other rights for others.
+    %% Made in another order, at another time, with other permissions.
     ok = put_files([{"a", "1"}, {"d/b", "2"}, {"d/c", "3"}], filename:join(Folder, "one")),
     ok = put_files([{"d/c", "3"}, {"d/b", "2"}, {"a", "1"}], filename:join(Folder, "two")),
     ok = file:change_mode(filename:join(Folder, "two/a"), 8#600),
@@ -42,7 +42,7 @@ kept(Folder) ->
     {Sha, Archive} = pack("one", "archives", Folder),
     {_, Other} = pack("two", "archives", Folder),
     Archives = filename:join(Folder, "archives"),
-    %% What was used lately may be for a revision that is about to come.
+    %% A recently used archive may belong to a revision that is about to come.
     ok = sderl_ops_archive:keep_only([Sha], Archives, 3_600),
     ?assert(filelib:is_file(Other)),
     ok = file:change_time(Other, {{2001, 2, 3}, {4, 5, 6}}),
@@ -127,7 +127,7 @@ given(Folder) ->
     ?assertEqual(["packed"], filelib:wildcard("*", Archives)),
     {ok, Sha, Archive} = Prepare(undefined),
     ?assertEqual({ok, Sha, Archive}, Prepare(Sha)),
-    %% It was checked and is ours: the user's may go.
+    %% The checked copy is the service's own: the user may delete the original.
     ok = file:delete(File),
     ?assertEqual({ok, Sha, Archive}, Prepare(Sha)).
 

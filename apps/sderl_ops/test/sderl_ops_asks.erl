@@ -19,7 +19,7 @@ write(Cluster, Folder) ->
     ok = file:write_file(File, json:encode(Cluster)),
     unicode:characters_to_binary(File).
 
--doc "Runs Erlang code, which is that of the service. Gives its process number.".
+-doc "Runs Erlang code in a virtual machine with the service's code. Returns its process id.".
 -spec start(Code :: iodata(), [string()], Environment :: [{string(), string()}]) ->
     {port(), Pid :: pos_integer()}.
 start(Code, Arguments, Environment) ->
@@ -34,7 +34,7 @@ start(Code, Arguments, Environment) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     {Port, Pid}.
 
--doc "To the service of a folder.".
+-doc "Connects to the service of a folder.".
 -spec connect(file:filename()) -> {ok, gen_tcp:socket()} | {error, term()}.
 connect(Folder) ->
     gen_tcp:connect({local, filename:join(Folder, "socket")}, 0,
@@ -48,19 +48,19 @@ is_reachable(Folder) ->
         {error, _} -> false
     end.
 
--doc "What is done in the end.".
+-doc "Sends a request, and returns the final `done`.".
 -spec ask(file:filename(), Do :: atom(), Keys :: map()) -> map().
 ask(Folder, Do, Keys) ->
     {done, Done} = ask_any(Folder, Do, Keys),
     Done.
 
--doc "The last answer.".
+-doc "Sends a request, and returns the final answer.".
 -spec ask_any(file:filename(), Do :: atom(), Keys :: map()) -> sderl_ops_wire:answer().
 ask_any(Folder, Do, Keys) ->
     {ok, Socket} = send(Folder, Do, Keys),
     last(Socket).
 
--doc "Asks, and does not wait for an answer.".
+-doc "Sends a request, and does not wait for an answer.".
 -spec send(file:filename(), Do :: atom(), Keys :: map()) ->
     {ok, gen_tcp:socket()} | {error, term()}.
 send(Folder, Do, Keys) ->
@@ -78,7 +78,7 @@ answer(Socket) ->
     ct:log("~0tp", [Answer]),
     Answer.
 
--doc "The last answer, after all that is told on the way.".
+-doc "The final answer, after all events.".
 -spec last(gen_tcp:socket()) -> sderl_ops_wire:answer().
 last(Socket) ->
     case answer(Socket) of
@@ -97,7 +97,7 @@ processes_of(Folder) ->
 
 numbers() -> [Pid || Pid <- element(2, file:list_dir("/proc")), hd(Pid) >= $0, hd(Pid) =< $9].
 
--doc "All processes below one.".
+-doc "All descendants of a process.".
 -spec below(Pid :: string()) -> [Pid :: string()].
 below(Pid) ->
     Children = string:lexemes(os:cmd("ps -o pid= --ppid " ++ Pid), " \n"),
@@ -107,7 +107,7 @@ below(Pid) ->
 -spec beams(Id :: binary(), file:filename()) -> [Pid :: string()].
 beams(Id, Folder) -> map_get(Id, all_beams([Id], Folder)).
 
--doc "Those of several: to look at all processes of the machine takes a while.".
+-doc "The same for several instances, with one look at all processes of the machine.".
 -spec all_beams([Id :: binary()], file:filename()) -> #{Id :: binary() => [Pid :: string()]}.
 all_beams(Ids, Folder) ->
     Below = "SDERL_OPS_FOLDER=" ++ Folder,
@@ -121,7 +121,7 @@ is_beam(Pid) ->
         _ -> false
     end.
 
-%% Its environment is that of whichever node happened to start it.
+%% The port mapper has the environment of the node that happened to start it.
 is_epmd(Pid) -> {ok, ~"epmd\n"} =:= file:read_file("/proc/" ++ Pid ++ "/comm", [raw]).
 
 has_all(Marks, Pid) ->

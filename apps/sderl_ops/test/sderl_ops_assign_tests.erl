@@ -12,7 +12,7 @@ pack_test() ->
     ?assertEqual(#{~"lab/a" => 4, ~"lab/b" => 3},
                  counts(assigned(#{select => pack, limits => #{per_host => 4}}))).
 
-%% The same names have the same places, whatever came before.
+%% The same names give the same hosts, whatever came before.
 random_test() ->
     Random = assigned(#{select => random}),
     ?assertEqual(Random, assigned(#{select => random})),
@@ -24,7 +24,7 @@ no_room_test() ->
     ?assertEqual(#{~"lab/a" => 2, ~"lab/b" => 2, ~"lab/c" => 2}, counts(Assigned)),
     ?assertEqual(#{~"n7" => every_host_is_full}, Homeless).
 
-%% Who is somewhere stays, also when others would be chosen by now.
+%% An instance stays on its host, also if another one would be chosen now.
 sticky_test() ->
     All = #{id(N) => ~"lab/c" || N <- lists:seq(1, 7)},
     ?assertEqual(All, assigned(#{}, All, up(?HOSTS))).

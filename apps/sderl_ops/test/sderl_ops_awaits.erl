@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_awaits).
--moduledoc "What tests of operations wait for, and where nobody listens.".
+-moduledoc "Waiting, free ports and port mappers, for tests of operations.".
 
 -export([await/2, await/3, free_port/0, end_epmd/1]).
 
 -define(PAUSE_MS, 100).
 
--doc "Waits until the function gives `true`; after the time the error says what it gave last.".
+-doc "Waits until the function returns `true`; a timeout shows its last value.".
 -spec await(fun(() -> true | term()), Ms :: pos_integer()) -> ok.
 await(Fun, Ms) -> await(Fun, Ms, ?PAUSE_MS).
 
--doc "The same for what may soon be over again: it is looked at so often.".
+-doc "The same with an interval, for conditions that may soon be over again.".
 -spec await(fun(() -> true | term()), Ms :: pos_integer(), PauseMs :: pos_integer()) -> ok.
 await(Fun, Ms, Pause) -> await_until(Fun, Pause, erlang:monotonic_time(millisecond) + Ms).
 

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_cases).
--moduledoc "A small cluster as it is to be, and as it is seen.".
+-moduledoc "A small cluster: desired, observed and remembered state.".
 
 -export([desired/3, assigned/1, running/1]).
 
 -define(NOW, 1_000_000).
 
--doc "After the first decision.".
+-doc "The memory after the first decision.".
 -spec assigned(sderl_ops_desired:desired()) ->
     {sderl_ops_observed:observed(), sderl_ops_memory:memory()}.
 assigned(#{hosts := Hosts} = Desired) ->
@@ -17,7 +17,7 @@ assigned(#{hosts := Hosts} = Desired) ->
         sderl_ops_assign:assign(Desired, Observed, sderl_ops_memory:new(), ?NOW),
     {Observed, Memory}.
 
--doc "Where all runs, and nothing is to be done.".
+-doc "An observed state in which everything runs, so that there is nothing to do.".
 -spec running(sderl_ops_desired:desired()) ->
     {sderl_ops_observed:observed(), sderl_ops_memory:memory()}.
 running(#{instances := Instances, groups := Groups} = Desired) ->
@@ -33,7 +33,7 @@ running(#{instances := Instances, groups := Groups} = Desired) ->
        groups => #{Name => Members || #{name := Name, members := Members} <- Groups}},
      Memory}.
 
--doc "So many of one family on two hosts, and a group of some of them.".
+-doc "A family with so many instances on two hosts, and a group of some of them.".
 -spec desired(pos_integer(), Sum :: binary(), [sderl_ops_desired:instance_id()]) ->
     sderl_ops_desired:desired().
 desired(Count, Sum, Members) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_command_tests).
--moduledoc "The commands, with a service that says what the test wants.".
+-moduledoc "The commands, with a service that gives the answers of the test.".
 
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("kernel/include/file.hrl").
@@ -75,7 +75,7 @@ no_service_test() ->
                      "\"bin/sderl ops serve --dir F\"", Text)
     end).
 
-%% It is told without asking anybody.
+%% Problems of the file are reported without a service.
 wrong_file_test() ->
     in_folder(fun(Folder) ->
         File = filename:join(Folder, "f.json"),
@@ -86,7 +86,7 @@ wrong_file_test() ->
                                                    "operations; did you mean cluster?"))
     end).
 
-%% What is asked, and what a person reads.
+%% Arguments, the request, the answer, and the text that is shown.
 answers_test_() ->
     [
         {lists:flatten(lists:join(" ", Args)),

@@ -1,13 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_door_tests).
--moduledoc "What the door says where the server that it asks ends, hangs or was never there.".
+-moduledoc "Answers of the socket if the server ends, hangs or does not run.".
 
 -include_lib("eunit/include/eunit.hrl").
 
 -import(sderl_ops_places, [in_folder/1]).
 
-%% A change that was asked for may have been stored; one that came to nobody was not, nor was what
-%% only looks.
+%% A requested change may have been stored, unless no server ran; reading requests change nothing.
 nobody_test() ->
     in_door(fun(Asked) ->
         [?assertMatch({Do, #{~"error" := _, ~"problems" := [], ~"unavailable" := true}},
@@ -26,7 +25,7 @@ ended_test_() ->
         end)
     end}.
 
-%% What is a defect is told as that.
+%% A crash is reported as a defect.
 defect_test() ->
     in_door(fun(Asked) ->
         {Server, Monitor} = spawn_monitor(fun answer_nonsense/0),

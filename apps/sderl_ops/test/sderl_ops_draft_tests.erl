@@ -5,7 +5,7 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-%% Domains are the places of which the labels tell, and nothing is said twice.
+%% Domains are the regions and racks of the labels, and nothing is repeated.
 regions_test() ->
     Node = fun(Name, Labels) -> {Name, fact(Name, Labels)} end,
     File = file([
@@ -33,7 +33,7 @@ regions_test() ->
     ?assertEqual({[~"machines"], #{~"region" => ~"eu"}}, Of(~"odd1@10.0.0.3")),
     ?assertEqual({[~"machines"], #{}}, Of(~"odd2@10.0.0.3")).
 
-%% One place is all of a provider, and none is as it always was.
+%% With one place, or none, a provider has one domain with all its hosts.
 one_place_test() ->
     Place = #{~"region" => ~"eu", ~"rack" => ~"r7"},
     ?assertMatch(#{~"domains" := #{~"machines" := #{~"region" := ~"eu", ~"rack" := ~"r7"} = Domain}}
@@ -88,7 +88,7 @@ counts() ->
     ?LET({Web, Db}, {integer(1, 40), integer(0, 20)},
          [{~"web", Web} | [{~"db", Db} || Db > 0]]).
 
-%% A pattern, where it can be had of these nodes, or members as they come.
+%% Groups of a pattern, if these nodes allow it, or with random members.
 entry() ->
     oneof([?LET({Pattern, By, Number, Name, First},
                 {oneof([~"parts", ~"ring", ~"chain", ~"grid", ~"star"]),
@@ -120,7 +120,7 @@ groups({Name, Numbers}, Counts) ->
         Members -> [{Name, Members}]
     end.
 
-%% What the nodes of a cluster say that has so many of each family, on so many machines.
+%% Facts of the nodes of a cluster with so many nodes of each family, on so many machines.
 cluster(Counts, Hosts, Groups) ->
     Node = #{sderl_ops_groups:instance(Family, Index) =>
                  iolist_to_binary(io_lib:format("~ts~b@10.0.0.~b",

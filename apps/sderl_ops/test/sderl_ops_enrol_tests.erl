@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_enrol_tests).
--moduledoc "How a member comes to the store of the others.".
+-moduledoc "How a member gets its part of the store.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,7 +10,7 @@ blank() -> #{stage => blank, members => ?ALL, roster => #{}}.
 has(Roster) -> (blank())#{stage := member, roster := Roster}.
 in(State) -> {#{node => any, address => "h.x", port => 1}, State}.
 
-%% One store is made, by one, when all are there that were named and none has one.
+%% One member makes the store, when all named members are there and none has a store.
 first_test() ->
     All = #{Node => blank() || Node <- ?ALL},
     ?assertEqual([found, waits, waits],
@@ -26,7 +26,7 @@ first_test() ->
                                                c => blank()}))),
     ?assertEqual(found, sderl_ops_enrol:decide(a, false, [a], #{})).
 
-%% The one that has what a service with one member had stored, whatever its name.
+%% The member with the data of a service with one member makes it, whatever its name.
 brings_test() ->
     Brings = #{Node => (blank())#{brings => Node =:= b} || Node <- ?ALL},
     Decide = fun(Node, All) ->
@@ -48,7 +48,7 @@ join_test() ->
     Roster = #{a => in(joined), b => in(expected)},
     ?assertEqual({join, a}, sderl_ops_enrol:decide(b, false, ?ALL,
                                                    #{a => has(Roster), c => silent})),
-    %% It has joined before, so what it had is lost.
+    %% It has joined before, so its part of the store is lost.
     ?assertMatch({add, "its store is lost"},
                  told(sderl_ops_enrol:decide(b, false, ?ALL,
                                              #{a => has(Roster#{b := in(joined)}),

@@ -58,7 +58,7 @@ told(Entry, IsPaused) ->
 
 flat(Text) -> unicode:characters_to_list(Text).
 
-%% The entry of the step has it.
+%% The entry of the step has the failure already.
 failed_step_test() ->
     ?assertEqual(none, note({failed, {start, ~"web1"}, ~"no"})).
 

@@ -71,7 +71,7 @@ bad_programs(Config) ->
         Left =:= [] orelse Left
     end, ?PATIENCE_MS).
 
-%% It has what the file says and nothing else of the service's.
+%% The program has the variables of the file, and none of the service's.
 environment(Config) ->
     Secret = filename:join(?config(folder, Config), "secret"),
     ok = file:write_file(Secret, "word\n"),
@@ -87,7 +87,7 @@ environment(Config) ->
     Lacking = Config1#{env => #{~"TOKEN" => {file, ~"/there/is/no/such"}}},
     ?assertMatch({error, _}, ask(#{do => list}, Lacking, Config)).
 
-%% The example: servers of this machine are made, asked for again, looked at, and taken away.
+%% The example: servers of this machine are made, requested again, listed, and deleted.
 ssh_servers(Config) ->
     case path() of
         {ok, Path} -> ssh_servers(Path, Config);
@@ -180,7 +180,7 @@ lost_host(Service, Hosts) ->
     all_run_once(Service, Hosts),
     {ok, Server} = file:read_file(filename:join(Hosts, "shop/eu-1/pid")),
     Sshd = string:trim(binary_to_list(Server)),
-    %% Also what serves a connection that is open.
+    %% Also processes that serve an open connection.
     Lost = [Sshd | sderl_ops_asks:below(Sshd)]
         ++ sderl_ops_asks:processes_of(filename:join(Hosts, "shop/eu-1")),
     _ = os:cmd("kill -9 " ++ lists:flatten(lists:join(" ", Lost))),
@@ -288,7 +288,7 @@ terraform_runs(Config) ->
     ok = file:delete(filename:join(Module, "broken")),
     ?assertEqual({ok, []}, Ask(#{do => delete, host => ~"eu-1"})),
     {ok, Left} = Ask(#{do => list}),
-    %% What was cut off is done by the next request.
+    %% The next request finishes an interrupted one.
     ?assertEqual([~"eu-2", ~"eu-3"], [Name || #{name := Name} <- Left]).
 
 %% ---------------------------------------------------------------- programs

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_exec_lines_tests).
--moduledoc "What a provider that is a program may answer, and what no answer is.".
+-moduledoc "Valid and invalid answers of a provider that is a program.".
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -33,7 +33,8 @@ stood_before_test() ->
     ?assertEqual([~"x"], alarms(~"web1", [{{~"x", 4}, One}], [{~"x", 3}], [])),
     ?assertEqual([~"x", ~"y"], alarms(~"web1", [{{~"y", 1}, One}, {{~"x", 4}, One}], [], [])).
 
-%% What nobody wants to hear of; and what was known before in another state, is no new alarm.
+%% Acknowledged, silenced and minor alarms do not count, nor do alarms that were known before in
+%% another state.
 counts_test() ->
     One = alarm([~"web1"], false, []),
     ?assertEqual([], alarms(~"web1", [{{~"x", 1}, One#{counts := false}}], [], [])),
@@ -43,7 +44,7 @@ counts_test() ->
     Later = view(Seen#{raised := #{{~"x", 1} => One, {~"y", 1} => One}}, []),
     ?assertEqual([~"y"], sderl_ops_gate:alarms(~"web1", Begun, Later)).
 
-%% What was known before the upgrade began says nothing of what stood then.
+%% Only an answer from after the begin of the upgrade tells which alarms stood then.
 begins_with_test() ->
     Upgrade = #{revision => 2, back => false, taken => #{}, proven => #{}, since => 100},
     Seen = fun(At) -> #{state => up, at => At, raised => #{{~"x", 1} => alarm([], false, [])}} end,
@@ -57,17 +58,17 @@ begins_with_test() ->
     Failing = #{state => failing, at => 300, why => ~"it does not answer"},
     ?assertEqual(Upgrade, sderl_ops_gate:begin_with(Upgrade, view(Failing, []))),
     ?assertEqual({unknown, ~"it does not answer"}, sderl_ops_gate:state(Begun, view(Failing, []))),
-    %% On the way back nobody asks.
+    %% During a roll-back alarms are not read.
     ?assertEqual(known, sderl_ops_gate:state(Begun#{back := true}, view(Failing, []))).
 
-%% One look that fails says nothing; several do.
+%% One failed look is ignored; several make the alarms unknown.
 last_answer_holds_test() ->
     Up = #{state => up, at => 10_000, raised => #{}},
     Failing = fun(At) -> #{state => failing, at => At, why => ~"no answer"} end,
     Held = Up#{doubt => ~"no answer"},
     ?assertEqual(Held, sderl_ops_gate:known(Failing(14_999), Up)),
     ?assertEqual(Failing(15_000), sderl_ops_gate:known(Failing(15_000), Held)),
-    %% What is replaced is judged by it, and nothing else is.
+    %% Replaced instances are judged by it, and nothing more is replaced.
     Upgrade = #{revision => 2, back => false, taken => #{}, proven => #{}, stood => []},
     ?assertEqual({known, {unknown, ~"no answer"}},
                  {sderl_ops_gate:state(Upgrade, view(Held, [])),
@@ -80,8 +81,8 @@ last_answer_holds_test() ->
 
 %% ---------------------------------------------------------------- any alarms
 
-%% An alarm holds up an instance exactly when it is new, and concerns it; and one more alarm never
-%% lets through what was held up.
+%% An alarm holds up an instance exactly if it is new and concerns it; and one more alarm never lets
+%% an upgrade go on that was held up.
 held_up_test_() ->
     {timeout, 60, fun() ->
         ?assert(proper:quickcheck(prop_held_up(), [{numtests, 500}, {to_file, user}]))

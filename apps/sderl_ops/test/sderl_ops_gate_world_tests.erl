@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_gate_world_tests).
--moduledoc "Upgrades that alarms hold up, beside other work and with a dashboard that is away.".
+-moduledoc "Upgrades that alarms hold up, with other revisions and a silent dashboard.".
 
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/simulated/sderl_ops_world.hrl").
@@ -22,7 +22,7 @@ another_revision_test_() ->
                 ]]
     end}.
 
-%% Also when all are replaced, and are only looked at for a while.
+%% Also when all are replaced and are only watched for a while.
 another_revision_at_last_test_() ->
     {timeout, 60, fun() ->
         Late = fun(#world{now = Now} = World) when Now > 120_000 -> (slow([~"web3"]))(World);
@@ -34,7 +34,7 @@ another_revision_at_last_test_() ->
         ?assertEqual([~"one"], releases(~"web", World))
     end}.
 
-%% An alarm of a release that another one mends says nothing of that.
+%% An alarm of a release does not count for the next release, which mends it.
 another_release_test_() ->
     {timeout, 60, fun() ->
         Standing = fun(#world{now = Now}) when Now > 35_000 -> maps:from_list([raised(~"web2")]);
@@ -47,7 +47,7 @@ another_release_test_() ->
 
 %% ---------------------------------------------------------------- several at a time
 
-%% One that has an alarm before it was ever well keeps all others from being replaced.
+%% An instance that has an alarm before it was ever well holds up all others.
 batch_test_() ->
     {timeout, 60, fun() ->
         World = run(#{batch => 2, canaries => 0}, slow([~"web2"]),
@@ -60,7 +60,7 @@ batch_test_() ->
 
 %% ---------------------------------------------------------------- no way back
 
-%% Whoever waits for it hears that nothing goes on, also not what waits for its room.
+%% A client that waits is told that the upgrade is held up, and so is work that waits for its room.
 stuck_test_() ->
     {timeout, 60, fun() ->
         World = run(#{roll_back => false}, slow([~"web2"]),
@@ -76,7 +76,8 @@ stuck_test_() ->
                      sderl_ops_status:problems(View))
     end}.
 
-%% Each time that it lasts is told, also when all are replaced and are only looked at.
+%% Each time that an alarm holds up an upgrade is told, also while all are replaced and only
+%% watched.
 stuck_again_test_() ->
     {timeout, 60, fun() ->
         Alarms = fun(#world{now = Now} = World) ->
@@ -94,8 +95,8 @@ stuck_again_test_() ->
 
 %% ---------------------------------------------------------------- a dashboard that is away
 
-%% Replaced instances of a family, of which nobody knows whether they are well, take no room from
-%% another one that goes back.
+%% Replaced instances whose health is unknown do not take the batch from another family that is
+%% rolled back.
 way_back_beside_unknown_test_() ->
     {timeout, 60, fun() ->
         Alarms = fun(World) ->
@@ -113,7 +114,7 @@ way_back_beside_unknown_test_() ->
         ?assertEqual([~"two"], releases(~"web", World))
     end}.
 
-%% One that fails to answer now and then does not lengthen the life of what has an alarm.
+%% A dashboard that fails now and then does not lengthen the time of an instance with an alarm.
 flapping_test_() ->
     {timeout, 60, fun() ->
         Alarms = fun(#world{now = Now}) when Now rem 12_000 < 2_000 -> unknown;
@@ -125,7 +126,7 @@ flapping_test_() ->
         ?assert(At < 60_000)
     end}.
 
-%% What holds up an upgrade is told when it begins, once.
+%% What holds up an upgrade is told once, when it begins.
 told_test_() ->
     {timeout, 60, fun() ->
         Alarms = fun(#world{now = Now}) when Now >= 38_000, Now < 70_000 -> unknown;
@@ -139,7 +140,7 @@ told_test_() ->
                      lists:reverse([Why || {_, {upgrade_held, ~"web", 2, Why}} <- Notes]))
     end}.
 
-%% While it is away the time of an alarm stands still, and goes on from there.
+%% While the dashboard does not answer, the time of an alarm stands still.
 paused_test_() ->
     {timeout, 60, fun() ->
         Alarms = fun(#world{now = Now}) when Now >= 45_000, Now < 100_000 -> unknown;
@@ -196,7 +197,7 @@ more(Family) ->
         Desired#{instances := Instances#{More => Instance#{id := More, index := 9}}}
     end}}.
 
-%% Because of alarms of which instances a family went back.
+%% The instances whose alarms caused a roll-back.
 gone_back(Family, #world{notes = Notes}) ->
     [Id || {_, {roll_back, Of, _, _, {alarms, Id, _}}} <- Notes, Of =:= Family].
 

@@ -31,7 +31,7 @@ init_per_suite(Config) ->
 
 end_per_suite(Config) ->
     Folder = ?config(folder, Config),
-    %% What a guide that failed has left: the service, and what it started.
+    %% A guide that failed may have left the service and its nodes.
     _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Folder)],
     ok = sderl_ops_awaits:end_epmd(?config(epmd, Config)),
     _ = file:del_dir_r(Folder),

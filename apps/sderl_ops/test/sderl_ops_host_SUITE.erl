@@ -116,7 +116,7 @@ code_twice(Config) ->
     ?assertEqual({error, {in_use, ~"web1"}}, sderl_ops_host:drop_release(Host, Sha)),
     twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
     ?assertEqual(laid_out, state(~"web1", Host)),
-    %% With a file of its own it has a copy, and the release stays as it is.
+    %% With files of its own an instance gets a copy, and the release stays unchanged.
     {ok, _} = sderl_ops_host:lay_out(Host, ~"web1", Layout#{settings := ~"s2",
                                                        files => #{~"lib/tiny/x" => ~"mine"}}),
     ?assertEqual({ok, ~"mine"}, file:read_file(in_node("release/lib/tiny/x", Config))),
@@ -143,7 +143,7 @@ own_files(Config) ->
     ?assertEqual({ok, ~"theirs"}, file:read_file(in_release("etc/a", Sha, Config))),
     [?assertEqual("400", string:trim(os:cmd(["stat -c %a '", in_node(File, Config), "'"])))
      || File <- ["home/.erlang.cookie", "env"]],
-    %% What is the instance's own stays when it is laid out again.
+    %% Its state and log stay when it is laid out again.
     ok = file:write_file(in_node("state/mine", Config), "kept"),
     {ok, _} = sderl_ops_host:lay_out(Host, ~"web1", (layout(Sha))#{settings := ~"s2"}),
     ?assertEqual({ok, ~"kept"}, file:read_file(in_node("state/mine", Config))),
@@ -160,7 +160,7 @@ commands_and_hooks(Config) ->
     Hooks = #{Name => Tell(Name) || Name <- Names},
     Layout = (layout(Sha))#{commands => Hooks},
     {ok, _} = sderl_ops_host:lay_out(Host, ~"web1", Layout),
-    %% A start or stop of what is already so has no hooks.
+    %% Starting a running instance, or stopping a stopped one, runs no hooks.
     twice(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
     twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
     ?assertEqual({ok, iolist_to_binary([[Name, "\n"] || Name <- Names])},
@@ -178,7 +178,7 @@ commands_and_hooks(Config) ->
     ?assertMatch({error, {hook_late, ~"slow", 1, _}},
                  sderl_ops_host:hook(Host, ~"web1", ~"slow", 1)),
     {ok, _} = sderl_ops_host:start(Host, ~"web1", 60),
-    %% One that fails must not keep an instance alive.
+    %% A failing hook must not keep an instance alive.
     ok = sderl_ops_host:stop(Host, ~"web1", 30),
     ?assertEqual(laid_out, state(~"web1", Host)).
 
@@ -279,7 +279,7 @@ stop_that_is_ignored(Config) ->
     ok = sderl_ops_host:stop(Host, ~"web1", 1),
     ?assertEqual([], processes(?config(base, Config))).
 
-%% Ended by itself and not by us; then it can be started again.
+%% An instance that ended by itself has exited, and can be started again.
 exited_is_seen(Config) ->
     Host = ?config(host, Config),
     {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
@@ -297,7 +297,7 @@ exited_is_seen(Config) ->
     {ok, _} = sderl_ops_host:start(Host, ~"web1", 60),
     ?assertEqual(running, state(~"web1", Host)).
 
-%% Two operators, or a service that began anew while a call of the last one goes on.
+%% Two operators, or a new service while a call of the previous one still runs.
 side_by_side(Config) ->
     Host = ?config(host, Config),
     {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
@@ -342,14 +342,14 @@ killed_while_laying_out(Config) ->
     ?assertEqual([], beside(Config)),
     ?assertEqual({error, not_laid_out}, sderl_ops_host:start(Host, ~"web1", 60)),
     {ok, _} = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
-    %% What is laid out already is there until the next is whole.
+    %% The previous files stay until the new ones are complete.
     in_the_middle([~"lay_out", ~"web1"], File, Config),
     ?assertMatch(#{~"web1" := #{release := Sha}}, maps:get(instances, survey(Host))),
     twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
     ?assertEqual([], beside(Config)),
     {ok, _} = sderl_ops_host:start(Host, ~"web1", 60).
 
-%% What calls that lay out have made beside, with secrets in it.
+%% Temporary folders of calls that lay out; they contain secrets.
 beside(Config) -> filelib:wildcard(in_base("nodes/.new*", Config)).
 
 %% Several by one call, each as if it were alone: new ones, one that runs so, one that runs with
@@ -434,7 +434,7 @@ hanging_program(_) ->
                  sderl_ops_port:run(["sh", "-c", "cat; exit 3"], {bytes, Big}, 60_000)),
     ?assertEqual({ok, 0, ~""}, sderl_ops_port:run(["true"], {bytes, Big}, 60_000)).
 
-%% What a service was at ends with it, however that ends.
+%% Calls of a service end with it, however it ends.
 service_is_killed(_) ->
     Path = filename:dirname(code:which(sderl_ops_port)),
     Run = "sderl_ops_port:run([\"sleep\", \"1002\"], none, infinity)",
@@ -467,7 +467,7 @@ given_on(Config) ->
     [?assertMatch(#{releases := [Sha], archives := [Sha]}, survey(Host)) || Host <- Hosts],
     Links = os:cmd(["stat -c %h '", relay_file(6, Sha, Config), "'"]),
     ?assertEqual("6", string:trim(Links)),
-    %% What another dropped is of no importance.
+    %% It does not matter that another host dropped the release.
     twice(fun() -> sderl_ops_host:drop_release(hd(Hosts), Sha) end),
     ?assertMatch(#{releases := [], archives := []}, survey(hd(Hosts))),
     {ok, _} = sderl_ops_host:lay_out(lists:last(Hosts), ~"web1", layout(Sha)),
@@ -490,7 +490,7 @@ given_wrongly(Config) ->
     ok = sderl_ops_host:fetch(C#{relay := false}, Sha, Archive),
     ?assertMatch(#{releases := [Sha], archives := []}, survey(C)),
     ?assertEqual({error, {relay, giver, {no_archive, Sha}}}, sderl_ops_host:give(C, B, Sha)),
-    %% One that is broken is noticed by the receiver, and is no more.
+    %% The receiver notices a broken archive, and the giver drops it.
     ok = sderl_ops_host:fetch(A, Sha, Archive),
     File = relay_file(1, Sha, Config),
     ok = file:delete(File),
@@ -506,7 +506,7 @@ given_wrongly(Config) ->
         sderl_ops_host:give(B, relay_host(4, Config), Sha),
     ?assertMatch({error, {relay, giver, _}}, sderl_ops_host:give(relay_host(4, Config), A, Sha)).
 
-%% Who has an older epoch than a host has heard of does nothing there, nor has another host do it.
+%% A host refuses calls with an older epoch, also those that another host makes.
 deposed(Config) ->
     [A, B] = [relay_host(N, Config) || N <- [1, 2]],
     {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
@@ -522,12 +522,12 @@ deposed(Config) ->
                  sderl_ops_host:give(A#{epoch => 8}, B#{epoch => 8}, Sha)),
     ok = sderl_ops_host:drop_release(A#{epoch => 10}, Sha).
 
-%% What a killed one left does not matter.
+%% What a killed call left does not matter.
 killed_while_giving(Config) ->
     [A, B] = [relay_host(N, Config) || N <- [1, 2]],
     {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
     ok = sderl_ops_host:fetch(A, Sha, Archive),
-    %% A call that has what it waits for from nobody: the release is held by another one.
+    %% A call that waits for a lock on the release, which another call holds.
     Lock = filename:join(relay_base(2, Config), "locks/release-" ++ binary_to_list(Sha)),
     ok = filelib:ensure_dir(Lock),
     Holder = open_port({spawn_executable, os:find_executable("flock")},
@@ -543,7 +543,7 @@ killed_while_giving(Config) ->
     ?assertMatch(#{releases := [Sha], archives := [Sha]}, survey(B)),
     await(fun() -> sderl_ops_host:give(A, B, Sha) =:= ok andalso Note() =:= [] end).
 
-%% Nothing tells that a host which gives has stopped, but that nothing comes.
+%% A receiver notices only by the missing data that the giver hangs.
 sender_stands_still(Config) ->
     Host = ?config(host, Config),
     {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
@@ -605,7 +605,7 @@ fill_disk(Holder, Config) ->
     twice(fun() ->
         ?assertMatch({error, {full_disk, _}}, sderl_ops_host:lay_out(Host, ~"web1", Large))
     end),
-    %% What was there before still is, and can be used.
+    %% The previous files are unchanged and can be used.
     ?assertMatch(#{~"web1" := #{settings := ~"s1"}}, maps:get(instances, survey(Host))),
     {ok, _} = sderl_ops_host:start(Host, ~"web1", 60),
     ok = sderl_ops_host:stop(Host, ~"web1", 30),
@@ -623,7 +623,7 @@ enter(Holder, Command, Input) ->
 
 %% ------------------------------------------------------------------ helpers
 
-%% Kills a call that has had the first half of what it reads: once its caller, once the script.
+%% Kills a call that has read half of its input: once the caller, once the script.
 in_the_middle(Arguments, File, Config) ->
     lists:foreach(fun(Victim) -> in_the_middle(Victim, Arguments, File, Config) end,
                   [caller, script]).
@@ -652,13 +652,13 @@ in_the_middle(Victim, Arguments, File, Config) ->
     true = port_close(Writer),
     await(fun() -> scripts(Config) =:= [] end).
 
-%% The script and what it is at, for this host.
+%% The processes of the script and of its programs, for this host.
 scripts(Config) ->
-    %% Not the one that looks.
+    %% Without this virtual machine.
     {First, [Last]} = lists:split(length(?config(base, Config)) - 1, ?config(base, Config)),
     numbers(os:cmd(["grep -lsxz '", First, "[", Last, "]' /proc/[0-9]*/cmdline"])).
 
-%% And not the shell that a port has for it.
+%% And without the shell of its port.
 is_script(Pid) ->
     {ok, Words} = file:read_file(["/proc/", integer_to_list(Pid), "/cmdline"]),
     Script = unicode:characters_to_binary(sderl_ops_sh:script()),

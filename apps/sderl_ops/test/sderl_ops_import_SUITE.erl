@@ -52,7 +52,7 @@ end_per_testcase(_, Config) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% Adopted they run on with all they know; then the service stops and starts them like others.
+%% Adopted nodes run on unchanged; then the service stops and starts them like others.
 taken_over(Config) ->
     Nodes = [~"web1@127.0.0.1", ~"web2@127.0.0.1", ~"web3@127.0.0.1"],
     Cookie = cookie(~"shop", Config),
@@ -140,13 +140,13 @@ handed_back(Config) ->
                   lists:sort(proplists:get_value(shop, call(Node, s_group, own_s_groups, [],
                                                             Envoy)))) || Node <- Nodes],
 
-    %% Taken over again it is replaced, as it runs otherwise than the file says by now.
+    %% Adopted again it is replaced, because the file says something else by now.
     #{~"state" := ~"steady"} = ask(#{do => adopt, instance => ~"web2"}, Config),
     ?assertEqual([~"up"], lists:usort([State || {_, State} <- instances(Config)])),
     ?assertNot(is_alive(Pid2)),
     #{~"state" := ~"destroyed"} = ask(#{do => destroy}, Config),
 
-    %% All of a cluster: what is destroyed then is the service's knowledge of it.
+    %% All nodes are handed back: destroy then only makes the service forget them.
     [Pid] = start_nodes([~"db1@127.0.0.1"], "-name", library(), ~"shop", Config),
     {ok, Alone, _} = draft(~"db1@127.0.0.1", Cookie),
     Db = json:decode(iolist_to_binary(Alone)),
@@ -172,7 +172,7 @@ short_names(Config) ->
     start_service(Config),
     #{~"state" := ~"steady"} = ask(#{do => apply, file => write(File, Config)}, Config),
     ?assertEqual([PidOne, PidOther], [os_pid(Node, Envoy) || Node <- Nodes]),
-    %% One that dies and of which nobody knows how it is started is told.
+    %% A node that dies, and that nobody knows how to start, is a problem.
     _ = os:cmd("kill -9 " ++ PidOther),
     await(fun() -> state(Config) =:= ~"failed" end),
     #{~"problems" := [Problem | _]} = ask(#{do => status}, Config),
@@ -198,7 +198,7 @@ not_found(Config) ->
             {~"@", Good, "is no name of a node"},
             {A, filename:join(?config(folder, Config), "none"), "cannot be read"}]].
 
-%% A node that stands still, or is gone when it is asked, is left out, and told.
+%% A node that hangs or ends while it is asked is left out and listed.
 out_of_order(Config) ->
     Nodes = [One, Still, Gone] = [~"n1@127.0.0.1", ~"n2@127.0.0.1", ~"n3@127.0.0.1"],
     Cookie = cookie(~"odd", Config),
@@ -239,7 +239,7 @@ is_ready(Node, More, Envoy) ->
         error:_ -> false
     end.
 
-%% Without its input from here it lives as long as it likes.
+%% It does not end with its standard input.
 start_node(Node, Kind, More, Cookie, Config) ->
     Port = open_port({spawn_executable, os:find_executable("erl")}, [
         {args, ["-noinput", Kind, binary_to_list(Node), "-setcookie", binary_to_list(Cookie),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_judge_tests).
--moduledoc "How an instance goes, by what is known of its node.".
+-moduledoc "How an instance is stopped, by what is known of its node.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -24,7 +24,7 @@ asked_in_vain_test() ->
     ?assertEqual({[{stop, ~"web3"}], []}, leaving(Seen)),
     ?assertEqual({[{stop, ~"web3"}], []}, leaving(observed(#{}, #{}))).
 
-%% In the file it is no more.
+%% The file no longer has it.
 leaving(Observed) ->
     Desired = desired(),
     decide(Desired#{instances := #{}, groups := []}, Observed, memory()).

@@ -131,7 +131,7 @@ sentences(Changes) ->
     {error, Problems} = sderl_ops_file:check(file(Changes), ~"/base"),
     [unicode:characters_to_list(sderl_ops_file:format_error(Problem)) || Problem <- Problems].
 
-%% The name of a node has all names in it.
+%% The name of a node contains all other names, and may be too long.
 long_node_test() ->
     Name = long(45),
     [Sentence] = sentences(#{
@@ -182,7 +182,7 @@ too_large_test() ->
 
 %% ---------------------------------------------------------------- what is rendered
 
-%% The schemas of several versions take it, and a parser of YAML reads what was meant.
+%% It is valid by the schemas of several versions, and a parser of YAML reads the same objects.
 valid_test_() ->
     {timeout, 300, fun() ->
         in_folder(fun(Folder) ->
@@ -255,13 +255,13 @@ environment_test() ->
                    ~"RELEASE_COOKIE" := #{~"secretKeyRef" := #{~"name" := ~"secrets",
                                                                ~"key" := ~"cookie"}},
                    ~"SDERL_OPS_PORT" := ~"9200"}, Values),
-    %% What a value refers to stands before it.
+    %% A variable stands after those that it refers to.
     Names = [Name || #{~"name" := Name} <- Env],
     ?assert(lists:member(~"SDERL_OPS_INDEX",
                          lists:takewhile(fun(Name) -> Name =/= ~"SDERL_OPS_NODE" end, Names))),
     ?assertEqual(length(Names), length(lists:usort(Names))).
 
-%% A variable of the file stands in place of that of all pods.
+%% A variable of the file replaces a default one.
 own_environment_test() ->
     #{~"env" := Env} = container(web(#{env => #{'HOME' => ~"/root"}})),
     ?assertEqual([~"/root"], [Value || #{~"name" := ~"HOME", ~"value" := Value} <- Env]).
@@ -286,7 +286,7 @@ configuration_test() ->
     ?assertEqual(<<"'it\\'s ours'\t'db1@shop-db-1.shop-db.prod.svc.k.example',"
                    "'db2@shop-db-2.shop-db.prod.svc.k.example'\n">>, Groups).
 
-%% A node is not started again for what others need to know.
+%% A change that only other nodes need restarts no node.
 restarts_test_() ->
     Of = fun(Changes) ->
         #{~"spec" := #{~"template" := Template}} =
@@ -323,7 +323,7 @@ where_test() ->
     ?assertEqual([~"topology.kubernetes.io/zone", ~"kubernetes.io/hostname"],
                  [Key || #{~"topologyKey" := Key} <- Spread]).
 
-%% A domain that says nothing has all machines.
+%% A domain without labels allows all machines.
 anywhere_test() ->
     Pod = pod(#{domains => #{a => #{provider => k8s, rack => x}, b => #{provider => k8s}}}),
     ?assertNot(is_map_key(~"affinity", Pod)).
@@ -419,7 +419,7 @@ command_test() ->
             lists:join("---\n", Texts)))
     end).
 
-%% A folder that was rendered is made anew, and nothing else is touched.
+%% Rendering again replaces the rendered files, and touches no others.
 folder_test() ->
     in_folder(fun(Folder) ->
         Out = filename:join(Folder, "out"),

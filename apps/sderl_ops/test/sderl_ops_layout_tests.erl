@@ -19,7 +19,7 @@ text(Name, Layout) ->
     {Name, Text} = lists:keyfind(Name, 1, files(Layout)),
     Text.
 
-%% A host that has this file has all others.
+%% The file `instance` comes last: a host that has it has all others.
 the_instance_is_last_test() ->
     Full = (layout())#{files => #{~"z" => ~"1"},
                        env => #{~"Z" => ~"1"},
@@ -53,7 +53,7 @@ code_boots_with_its_applications_test() ->
     Short = text("commands/start", (code())#{names := short}),
     ?assertMatch({_, _}, binary:match(Short, ~"-sname ")).
 
-%% Nothing of a secret is in what is refused.
+%% Errors contain no part of a secret.
 refused_test_() ->
     Bad = [
         #{release => ~"../x"},

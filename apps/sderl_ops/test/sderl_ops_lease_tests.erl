@@ -25,7 +25,7 @@ takes_over_test() ->
     B1 = sderl_ops_lease:granted(Write, Now, B0),
     ?assertEqual({true, 6}, sderl_ops_lease:acts(Now + 1, B1)),
     ?assertEqual(false, sderl_ops_lease:acts(Now + sderl_ops_lease:hold_ms(), B1)),
-    %% A copy that is behind takes nothing away; a later claim does.
+    %% An outdated copy does not end the lease; a later claim does.
     ?assertEqual(B1, sderl_ops_lease:see(Lease, Now + 2, B1)),
     B2 = sderl_ops_lease:see(#{member => c, epoch => 7, beat => 0}, Now + 3, B1),
     ?assertEqual(false, sderl_ops_lease:acts(Now + 3, B2)),
@@ -37,7 +37,7 @@ again_at_once_test() ->
     ?assertMatch(#{to := #{member := a, epoch := 6}}, sderl_ops_lease:next(0, 1, S)),
     ?assertMatch(#{to := #{epoch := 99}}, sderl_ops_lease:next(0, 99, S)).
 
-%% Nobody waits for one that has ended in order; one that does not act has nothing to give back.
+%% A lease that was given back can be claimed at once; only a member that acts can give it back.
 given_back_test() ->
     Write = #{from => none, to => #{member => a, epoch => 5, beat => 0}},
     A0 = sderl_ops_lease:see(none, 0, sderl_ops_lease:new(a)),
@@ -66,7 +66,7 @@ claimed_anew_test() ->
     ?assertEqual({true, 6}, sderl_ops_lease:acts(Later,
                                                  sderl_ops_lease:granted(Anew, Later, S0))).
 
-%% It is not too careful either: left alone, one acts all the time.
+%% Without faults one member acts all the time.
 left_alone_test() ->
     World0 = lists:foldl(fun(M, W) -> do({start, M}, W) end, world(#{a => 0, b => 70, c => -9}),
                          ?MEMBERS),
@@ -121,7 +121,7 @@ clock(M, #{now := Now, clocks := Clocks}) -> Now + map_get(M, Clocks).
 
 do({pass, Ms}, #{now := Now} = World) ->
     World#{now := Now + Ms};
-%% The one before ended with all that it held.
+%% A restarted member has lost its lease.
 do({start, M}, World) ->
     put_state(M, sderl_ops_lease:new(M), forget(M, World));
 do({look, M}, #{lease := Lease} = World) ->

@@ -22,7 +22,7 @@ nothing_is_stopped_before_the_nodes_were_asked_test() ->
     ?assertEqual([{node, unseen}], [Why || {{instance, ~"web3"}, Why} <- Waiting]),
     ?assertMatch(#{start := [{drain, ~"web3"}]}, steps(Fewer, Seen, Memory)).
 
-%% Its node died, and the others have it for a member.
+%% Its node died, and the others still list it as a member.
 who_died_is_taken_out_of_its_groups_test() ->
     {Seen, Memory} = died(~"web3", running(desired(3, ~"aa", ?THREE))),
     Fewer = desired(2, ~"aa", ?TWO),
@@ -33,15 +33,15 @@ who_died_is_taken_out_of_its_groups_test() ->
     %% It is to be started again, and comes back into its groups by that.
     ?assertMatch(#{start := [{start, ~"web3"}]},
                  steps(desired(3, ~"aa", ?THREE), Seen, Memory)),
-    %% Of those who are left nobody could take it out.
+    %% No remaining member could remove it.
     #{groups := Groups, nodes := Nodes} = Seen,
     Others = Seen#{groups := #{Name => [] || Name := _ <- Groups},
                    nodes := maps:without(?TWO, Nodes)},
     #{start := Start} = steps(Fewer, Others, Memory),
     ?assertMatch([_], [Step || {remove, _, ~"web3"} = Step <- Start]).
 
-%% One that was handed back is in its groups as it was, and nobody takes it out or waits for it,
-%% also while the last look is from before.
+%% A node that was handed back stays in its groups, and the service neither removes it nor waits for
+%% it, also while the last look is older.
 handed_back_counts_no_more_test_() ->
     Desired = desired(3, ~"aa", ?THREE),
     Of = #{node => ~"web3@h.x", host => ~"here/h1", as => ~"as"},

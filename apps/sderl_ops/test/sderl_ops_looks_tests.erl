@@ -42,7 +42,7 @@ nothing_to_see_test() ->
     Looks = sderl_ops_looks:step_ended({lay_out, ~"web1"}, [], -500, sderl_ops_looks:new()),
     ?assertEqual([], sderl_ops_looks:unseen(Looks)).
 
-%% What goes on is of before, and looked at anew.
+%% Looks that are under way are dropped, and everything is looked at again.
 forgotten_test() ->
     Ref = make_ref(),
     Other = make_ref(),
@@ -72,7 +72,7 @@ due_test() ->
     %% The one that waits longest is first.
     ?assertEqual([?OTHER, ?HOST], sderl_ops_looks:due(Watched, -6_799_999, Looked)).
 
-%% Only what the step changed, be it watched or not.
+%% Only the targets of the step, whether they are watched or not.
 due_after_a_step_test() ->
     Looked = lists:foldl(fun look/2, sderl_ops_looks:new(),
                          [{What, -900, true} || What <- [nodes, ?HOST, ?OTHER]]),
@@ -86,7 +86,7 @@ due_after_a_step_test() ->
     ?assertEqual([?HOST], sderl_ops_looks:due([nodes, ?OTHER], -700, Again)),
     ?assertEqual([], sderl_ops_looks:due([nodes, ?OTHER], -700, look({?HOST, -750, true}, Again))).
 
-%% What a look sees that began before the revision is not wanted.
+%% The result of a look that began before the revision is dropped.
 again_test() ->
     Ref = make_ref(),
     Busy = sderl_ops_looks:began(Ref, ?HOST, -900, sderl_ops_looks:new()),
@@ -104,7 +104,8 @@ not_too_many_test() ->
     end, sderl_ops_looks:new(), Due),
     ?assertEqual([], sderl_ops_looks:due(Hosts, -400, Busy)).
 
-%% Of a host that the file no longer has, when nothing of us is left there or nobody answers.
+%% A host that the file no longer has is forgotten when nothing is left there, or it does not
+%% answer.
 forgotten_hosts_test() ->
     Up = #{state => up, releases => [], instances => #{}},
     Down = Up#{state := unreachable},

@@ -65,7 +65,7 @@ end_per_testcase(_, Config) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% One set of members, to which one thing happens after the other.
+%% One set of members that goes through all changes one after the other.
 in_operation(Config) ->
     start_all(Config),
     #{~"state" := ~"steady"} =
@@ -77,8 +77,8 @@ in_operation(Config) ->
     await_all(Config),
     disk_lost(Config).
 
-%% Who asked on another member is told the end, as if nothing had happened. The one that comes back
-%% belongs to it, and all tell the same.
+%% A client on another member gets its answer as if nothing had happened. The killed member comes
+%% back, and all show the same.
 killed_in_upgrade(Config) ->
     Watch = watch_for_twice(Config),
     Acts = acting(Config),
@@ -92,7 +92,7 @@ killed_in_upgrade(Config) ->
     Starts = maps:values(starts(Config)),
     ?assert(lists:max(Starts) =< 3, Starts),
     ?assert(lists:sum(Starts) =< 6 + 1, Starts),
-    %% What one member has written down the next one has ended; another may hear of it later.
+    %% The next member has ended the entries of the killed one; a third may show that a bit later.
     await(fun() ->
         Requests = [{What, Result} || #{~"what" := What, ~"result" := Result}
                                           <- map_get(~"entries",
@@ -201,7 +201,7 @@ majority_lost(Config) ->
     #{~"state" := ~"steady"} = ask(Left, scale, #{family => ~"web", count => 4}, Config),
     ?assertEqual(Before, [beams(Id, Config) || Id <- ?IDS]).
 
-%% One whose clock stands still meanwhile is the worst: it goes on in the middle of a step.
+%% A suspended member is the worst case: it continues in the middle of a step.
 deposed(Config) ->
     start_all(Config),
     Acts = acting(Config),
@@ -216,7 +216,7 @@ deposed(Config) ->
     all_run_once(Other, Config),
     ?assert(lists:sum(maps:values(starts(Config))) =< 4),
     await(fun() -> acting(Acts, Config) =:= acting(Other, Config) end),
-    %% One that reaches no majority acts no more when its lease ends, though it runs and is asked.
+    %% A member without a majority stops acting when its lease ends, although it runs and is asked.
     Now = acting(Other, Config),
     Cut = ?NAMES -- [Now],
     [signal("STOP", Name, Config) || Name <- Cut],
@@ -249,14 +249,15 @@ disk_lost(Config) ->
     signal("KILL", Acts, Config),
     #{~"state" := ~"steady", ~"revision" := 5} =
         ask(Lost, scale, #{family => ~"web", count => 2}, Config),
-    %% Another is taken out for good, and the two decide alone.
+    %% Another one is removed for good, and the two others decide alone.
     _ = ask(Other, remove_member, #{member => member(Acts, Config)}, Config),
     await(fun() -> [~"has_it", ~"leads"] =:= stores(Other, Config) end),
     {error, _, _} = ask_any(Other, remove_member, #{member => ~"ops9@127.0.0.1"}, Config),
     {error, _, _} = ask_any(Other, add_member, #{member => ~"nobody"}, Config),
     #{~"state" := ~"steady"} = ask(Lost, scale, #{family => ~"web", count => 1}, Config).
 
-%% One that acts and is stopped in order keeps nobody waiting; it comes back with what it had.
+%% If the member that acts is stopped in order, another takes over at once; it comes back with its
+%% data.
 stopped(Config) ->
     Acts = acting(Config),
     Before = [beams(Id, Config) || Id <- ?IDS],
@@ -298,7 +299,8 @@ from_one(Config) ->
     await(fun() -> [~"has_it", ~"has_it", ~"leads"] =:= stores("ops2", Config) end),
     await(fun() -> is_steady(2, "ops2", Config) end).
 
-%% One that runs is told; one that does not finds out when it comes back. Either may come again.
+%% A running member is told that it was removed, another finds out when it is started. Both may be
+%% added again.
 removed(Config) ->
     start_all(Config),
     #{~"state" := ~"steady"} =

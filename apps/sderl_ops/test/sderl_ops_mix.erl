@@ -10,7 +10,7 @@ The folder of the release, with more flags for its nodes. The library is not com
 -spec release(file:filename(), Flags :: iodata()) -> {ok, file:filename()} | {skip, string()}.
 release(Folder, Flags) -> release(Folder, Flags, #{}).
 
--doc "The same with other texts in the place of some of its files.".
+-doc "The same with some of its files replaced.".
 -spec release(file:filename(), Flags :: iodata(), #{File :: string() => iodata()}) ->
     {ok, file:filename()} | {skip, string()}.
 release(Folder, Flags, Others) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_places).
--moduledoc "Where tests of operations read and write.".
+-moduledoc "Folders for tests of operations.".
 
 -export([root/0, in_folder/1]).
 

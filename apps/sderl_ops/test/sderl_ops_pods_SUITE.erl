@@ -54,7 +54,7 @@ end_per_testcase(_, Config) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% One set of pods, to which one thing happens after the other.
+%% One set of pods that goes through all changes one after the other.
 in_operation(Config) ->
     Pods = start_all(pods(Config, #{})),
     ready(Pods, "well"),
@@ -108,7 +108,7 @@ returns_after_kill(Pods) ->
     ready(Pods, "well"),
     ?assertMatch(nomatch, re:run(groups_of(web(3, Pods)), "seeds")).
 
-%% All that have left, and kept it, begin anew together.
+%% All pods that have left start again together.
 all_return(Config) ->
     Pods = start_all(pods(Config, #{config => #{sderl => #{
         state_dir => #{string => ~"/sderl/state"}}}})),
@@ -128,7 +128,7 @@ grows(Pods, Config) ->
     ready(More, "well"),
     ?assertEqual(nodes_of(["web1", "web2", "web3", "web4", "db1"]), own_nodes(web(1, Pods), shop)).
 
-%% One that others have removed is in again when it is next asked.
+%% A node that others have removed enters again at the next readiness probe.
 entered_again(Pods) ->
     [Out] = nodes_of(["web2"]),
     ok = ask(web(1, Pods), ["s_group:remove_nodes(shop, ['", Out, "'])"]),
@@ -230,7 +230,7 @@ no_erl_call(Config) ->
 
 %% ---------------------------------------------------------------- pods
 
-%% Each has what Kubernetes gives its container.
+%% Each pod has what Kubernetes gives its container.
 pods(Config, Options) ->
     {ok, File} = sderl_ops_file:check(file(Config, Options), ~"/base"),
     {ok, Parts, _} = sderl_ops_kubernetes:render(File, #{canary => false}),

@@ -12,7 +12,7 @@ plan_test() ->
     ?assertEqual([~"+ web1..web2: release one"], Changes),
     ?assertEqual(5, length(Steps)).
 
-%% Of a cluster that was destroyed nothing is remembered for the next one.
+%% The memory of a destroyed cluster does not count for the next one.
 another_cluster_test() ->
     Prepared = prepared(~"shop", 1),
     Memory = (sderl_ops_memory:new())#{assigned := #{~"web1" => ~"here/gone"},

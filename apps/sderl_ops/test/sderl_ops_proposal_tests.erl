@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_proposal_tests).
--moduledoc "Texts of files that somebody has sent: what is read of them, and by whom at a time.".
+-moduledoc "Plans of texts: what may be read for them, and that one is planned at a time.".
 
 -include_lib("eunit/include/eunit.hrl").
 
 -import(sderl_ops_places, [in_folder/1]).
 
-%% What stands in the folder of the applied file, or above it, is not told to whoever sends a text:
-%% neither what it says, nor whether it is there.
+%% The sender of a text learns nothing of files in the folder of the applied file, or above it:
+%% neither their contents nor whether they exist.
 templates_test() ->
     in_folder(fun(Folder) ->
         Applied = filename:join(Folder, "shop.json"),
@@ -20,7 +20,7 @@ templates_test() ->
         ?assertMatch({ok, #{cluster := ~"shop"}}, read(text(#{files => #{a => ~"b"}}), Applied))
     end).
 
-%% Where nobody knows in which folder it began, a relative path says so itself.
+%% If the folder of the applied file is unknown, a relative path is an error.
 unknown_folder_test() ->
     ?assertEqual(
         {error, ["releases.code.code.1: a relative path begins in the folder of the file that "

@@ -27,12 +27,12 @@ folder(Folder) ->
         ok = sderl_ops_raft:fence(30_000),
         ?assertEqual(#{node() => {?SELF, joined}}, sderl_ops_raft:roster()),
         stop(),
-        %% No new store is made in the place of one that is lost.
+        %% A lost store is not replaced by a new one.
         ok = file:del_dir_r(filename:join(Folder, "store")),
         ?assertEqual({ok, blank}, sderl_ops_raft:open(Folder)),
         ?assertEqual(undefined, whereis(sderl_ops_store)),
         ?assertMatch({ok, #{stage := joining}}, sderl_ops_raft:read(Folder)),
-        %% What an attempt to join left is nobody's.
+        %% The files of an interrupted attempt to join are deleted.
         ?assertEqual({ok, blank}, sderl_ops_raft:open(Folder)),
         ?assertMatch({ok, #{stage := blank}}, sderl_ops_raft:read(Folder)),
         ?assertNot(filelib:is_dir(filename:join(Folder, "store")))

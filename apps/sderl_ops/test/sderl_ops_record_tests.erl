@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_record_tests).
--moduledoc "What is written down of a cluster, wherever the service is killed.".
+-moduledoc "The record of a cluster, wherever the service is killed.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -21,7 +21,7 @@ record_test_() ->
         end)
     end}.
 
-%% One ends with the next state that is none of work; a revision that was replaced before, by that.
+%% A request ends with the next state other than working; a new revision ends an earlier one.
 requests_end() ->
     1 = add_revision(~"shop", ~"apply /f"),
     Begun = request({revision, 1, ~"apply /f"}, sderl_ops_record:new()),
@@ -39,7 +39,7 @@ requests_end() ->
                  page(~"shop")),
     ?assertEqual(#{1 => {replaced, 2}, 2 => {failed, [~"web1: no"]}},
                  sderl_ops_record:outcomes(~"shop")),
-    %% It failed, and it is told what became of it; later trouble is not its.
+    %% It failed, with its reason; later problems do not belong to it.
     Paused = request(pause, Failed),
     ?assertEqual(Paused, sderl_ops_record:state(failed, ["another"], 2, Paused)),
     Resumed = request(resume, Paused),
@@ -56,8 +56,8 @@ requests_end() ->
                   {~"start web1", failed, ~"no"}, {~"start web1", done, undefined} | _],
                  page(~"shop")).
 
-%% What ran ends with the next service, also what was not stored beside its entry; and a revision
-%% without an entry gets one.
+%% The next service ends running requests, also those not stored beside their entries; and a
+%% revision without an entry gets one.
 killed_between() ->
     Loaded = sderl_ops_record:load(~"shop"),
     _ = request({undrain, ~"web1"}, Loaded),
@@ -73,7 +73,7 @@ killed_between() ->
     _ = sderl_ops_record:load(~"shop"),
     ?assertEqual(Length, length(page(~"shop"))).
 
-%% It wrote its entries and not what came of them.
+%% An earlier version wrote entries without results.
 earlier_version() ->
     1 = add_revision(~"old", ~"apply /f"),
     _ = sderl_ops_store:note(~"old", #{at => 1, by => ~"ann", what => {revision, 1, ~"apply /f"},

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_refusal_tests).
--moduledoc "What an operator may drain, and what is said where he may not.".
+-moduledoc "Which instances may be drained, and the sentences of refusals.".
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(IDS, [~"web1", ~"web2", ~"web3", ~"web4", ~"web5"]).
 
-%% Groups, who is drained, who is in no group at present, and what is said about web2.
+%% Groups, drained instances, instances that are in no group now, and the refusal for web2.
 drain_test_() ->
     [{Name, ?_assertEqual(Sentences, said(~"web2", Groups, Drained, Out))}
      || {Name, Groups, Drained, Out, Sentences} <- [
@@ -33,7 +33,7 @@ drain_test_() ->
             {"it is drained already", #{a => [2]}, [2], [2], []}
         ]].
 
-%% Who is in groups is not known yet: then those count that are not drained.
+%% While the members of groups are unknown, all that are not drained count.
 unknown_test() ->
     {Desired, Observed, Memory} = situation(#{a => [1, 2]}, []),
     Unknown = Observed#{groups := unknown, nodes := #{}},
@@ -41,7 +41,7 @@ unknown_test() ->
     ?assertEqual([], Of([])),
     ?assertEqual([{~"web2", {last_member, ~"a", [~"web1"]}}], Of([1])).
 
-%% One that is about to be stopped by an upgrade is not there for the others.
+%% An instance that an upgrade is about to stop does not count as a member that stays.
 taken_by_an_upgrade_test() ->
     {Desired, Observed, Memory} = situation(#{a => [1, 2]}, []),
     #{instances := #{~"web1" := Web1} = Instances} = Desired,

@@ -48,7 +48,7 @@ deleted_where_the_service_made_it_test() ->
     ?assertEqual([{delete, ~"a", ~"old"}], changes([], [~"old"], Seen)),
     ?assertEqual([], changes([], [~"old"], #{~"a" => #{}})).
 
-%% Doing what is said, one round after the other, ends with the groups that are to be.
+%% Making the changes, round after round, ends with the desired groups.
 ends_test_() ->
     {timeout, 60,
      fun() -> ?assert(proper:quickcheck(ends(), [{numtests, 300}, {to_file, user}])) end}.

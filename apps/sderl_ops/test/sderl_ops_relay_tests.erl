@@ -57,7 +57,7 @@ near_first_test_() ->
         ?assert(length(Near) * 100 >= length(Given) * 65)
     end}.
 
-%% Never from one provider to another; and nobody gives who is not told to.
+%% Hosts never give across providers, nor without `relay`.
 within_a_provider_test_() ->
     {timeout, 120, fun() ->
         World = bring_up(40, #{provider => fun(N) -> lists:nth(1 + N rem 2, [~"a", ~"b"]) end}),
@@ -106,7 +106,7 @@ givers_fail_test_() ->
                                   not lists:member(Host, Victims), At > Ms + 60_000])
     end}} || State <- [down, hung], Ms <- [5_000, 15_000, 27_000]].
 
-%% Whatever goes wrong by chance, every host has its release in the end.
+%% With random faults every host has its release in the end.
 random_faults_test_() ->
     {timeout, 300, fun() ->
         Count = case os:getenv("SDERL_LONG") of false -> 8; _ -> 300 end,
@@ -119,7 +119,7 @@ random_faults_test_() ->
         end || Seed <- lists:seq(1, Count)]
     end}.
 
-%% Some receivers that fail at once may just have been down, so that is not for ever.
+%% Several failures may have one cause that passes, so hosts give again later.
 star_ends_test() ->
     Steps = [{fetch, <<"lab/", (integer_to_binary(N))/binary>>, ~"one"} || N <- lists:seq(1, 5)],
     Sources = #{Step => ~"lab/9" || Step <- Steps},

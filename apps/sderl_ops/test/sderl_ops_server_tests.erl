@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_server_tests).
--moduledoc "What the server answers to requests: those that are asked again, too, or too late.".
+-moduledoc "Answers of the server, also to requests that are repeated or come too late.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -19,7 +19,7 @@ adopted_once(Folder) ->
         ?assertEqual([1, 2], [Number || {Number, _} <- sderl_ops_store:revisions(~"shop")])
     end).
 
-%% What was packed for a revision may have gone before it is asked for.
+%% An archive may have been deleted before its revision is requested.
 archives_test_() ->
     {timeout, 120, fun() -> sderl_ops_places:in_folder(fun archives/1) end}.
 
@@ -36,7 +36,7 @@ archives(Folder) ->
         ?assertEqual({ok, 1}, Adopt(0, #{}))
     end).
 
-%% A change of members was made before it is written down, and is done where that cannot be.
+%% A change of members is made before it is recorded, and holds if it cannot be recorded.
 not_written_test() -> ?assertEqual(ok, sderl_ops_acting:write_down(~"ann", {add_member, ~"m"})).
 
 %% Of the revisions only the newest 100 are kept, and the file that was applied last is known as
@@ -66,7 +66,7 @@ applied(Folder) ->
         ?assertNotEqual(nomatch, string:find(Problem, "gone.json"))
     end).
 
-%% What names nothing that is there is told apart from what is refused.
+%% Unknown names are distinguished from refusals.
 unknown_test_() ->
     {timeout, 120, fun() -> sderl_ops_places:in_folder(fun unknown/1) end}.
 

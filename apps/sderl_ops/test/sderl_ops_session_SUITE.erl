@@ -105,7 +105,7 @@ complaints_are_its_own(Config) ->
      end || Of <- Right],
     ok.
 
-%% What it had begun goes on and is answered; then there is another session.
+%% Calls that had begun go on and are answered; then there is another session.
 is_opened_again(Config) ->
     Host = ?config(host, Config),
     Gate = lay_out_waiter(Config),
@@ -124,7 +124,7 @@ is_done({error, {cut_off, _}}) -> false.
 is_other([Other], Serve) -> Other =/= Serve;
 is_other(_, _) -> false.
 
-%% What comes after the limit is nobody's, and the session goes on.
+%% Output after the limit of a call is dropped, and the session goes on.
 caller_is_late(Config) ->
     #{connection := {_, Settings}} = Host = ?config(host, Config),
     Gate = lay_out_waiter(Config),
@@ -135,7 +135,7 @@ caller_is_late(Config) ->
     ?assertEqual(ok, sderl_ops_host:hook(Host, ~"web1", ~"check")),
     ?assertMatch([_], serving(Config)).
 
-%% A file is not sent through it, nor is what would be more than one word.
+%% Files, and arguments of more than one word, are not sent through a session.
 what_does_not_fit(Config) ->
     Call = fun(Arguments, Input) ->
         sderl_ops_sessions:call({#{}, ~"shop"}, fun() -> error(opened) end, Arguments, Input, 1000)
@@ -144,7 +144,7 @@ what_does_not_fit(Config) ->
     [?assertEqual(none, Call([~"hook", Bad], none))
      || Bad <- [~"two words", ~"a\n1 0 remove web1", ~"$(id)", ~"*", ~""]].
 
-%% Secrets were in what was read; and files of calls go with the session.
+%% The files of calls, which contain secrets, are deleted with the session.
 nothing_is_left(Config) ->
     {Sha, Archive} = release(Config),
     Host = ?config(host, Config),

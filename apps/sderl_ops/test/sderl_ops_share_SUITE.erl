@@ -61,7 +61,7 @@ one_hangs(Config) ->
         os:cmd("kill -CONT " ++ Pid)
     end.
 
-%% Nobody waits for one that is gone.
+%% A member that is gone is not waited for.
 one_dies(Config) ->
     [_, _, Third] = ?config(members, Config),
     Pid = os_pid(Third),
@@ -75,7 +75,7 @@ one_dies(Config) ->
     _ = os:cmd("kill -KILL " ++ Pid),
     receive {spread, Result} -> ?assertMatch({error, _}, Result) end.
 
-%% An archive that is not what its name says is none, and nothing is left of it.
+%% An archive with a wrong checksum is refused, and nothing of it is left.
 none_has_it(Config) ->
     [{_, _, First} | Others] = ?config(members, Config),
     ok = file:write_file(sderl_ops_share:archive(First, ?SHA), ~"other"),

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sighted_tests).
--moduledoc "What steps tell of single instances, beside looks that began before and after.".
+-moduledoc "Reports of steps about single instances, with looks that began before and after.".
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(HOST, ~"here/h1").
 -define(BOTH, [nodes, {host, ?HOST}]).
 
-%% What a start need not be followed by.
+%% Looks that a start makes unnecessary.
 unseen_test_() ->
     Up = seen(up, #{}, #{}),
     [
@@ -31,7 +31,7 @@ told_test() ->
     ?assertMatch(#{hosts := #{?HOST := #{instances := #{~"web1" := #{state := running}}}},
                    nodes := #{~"web1" := #{state := up}, ~"web2" := #{state := down}}}, Observed).
 
-%% A look that began before shows how it was then; one that began later is right.
+%% A look that began before the report is outdated; one that began later is right.
 over_a_look_test_() ->
     {Sighted, _} = tell(started(), 10, sderl_ops_sighted:new(), seen(up, #{}, #{})),
     Host = {host, map_get(?HOST, map_get(hosts, seen(up, #{}, #{})))},

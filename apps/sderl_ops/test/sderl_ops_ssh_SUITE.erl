@@ -316,7 +316,7 @@ no_ssh(Config) ->
         os:putenv("PATH", Path)
     end.
 
-%% The script on a host is known by its content; one of another version goes.
+%% The script on a host is named by its checksum; another version of it is deleted.
 script_is_mended(Config) ->
     Settings = fresh(?FUNCTION_NAME, Config),
     #{home := Home} = ?config(server, Config),
@@ -393,7 +393,7 @@ given_by_agent(Config) ->
 without_key(#{connection := {Transport, Settings}} = Host) ->
     Host#{connection := {Transport, maps:remove(key, Settings)}}.
 
-%% What is wrong between the two, or with the receiver, is told apart.
+%% Errors between the two hosts and errors of the receiver are distinguished.
 not_given(Config) ->
     [A, B, C] = relays(?FUNCTION_NAME, Config),
     Folder = ?config(folder, Config),
@@ -439,8 +439,8 @@ giver_ends_while_giving(Config) -> fails_while_giving("KILL", Config).
 
 giver_hangs_while_giving(Config) -> fails_while_giving("STOP", Config).
 
-%% All that runs at the giver for this call ends, or stands still, when the receiver has a part. The
-%% receiver gives up what stands still, and is served by another.
+%% All processes of this call at the giver end, or hang, when the receiver has a part. The receiver
+%% gives up, and another host gives it the release.
 fails_while_giving(Signal, Config) ->
     [A, B, _] = relays(list_to_atom("giving_" ++ Signal), Config),
     {Sha, Archive} = release("huge", 60_000_000, Config),

@@ -96,7 +96,7 @@ a_revision_that_is_refused_test() ->
     ?assertMatch(#{state := failed, problems := [~"revision 1 cannot be kept"], instances := [],
                    groups := []}, sderl_ops_status:status(View)).
 
-%% Whatever was counted before, what was given up is not under way.
+%% Work that was given up has no progress, whatever was counted before.
 progress_test() ->
     Desired = sderl_ops_cases:desired(2, ~"sum", []),
     Of = fun(Changes) ->
@@ -110,7 +110,7 @@ progress_test() ->
     ?assertMatch(#{progress := undefined},
                  Of(#{done => false, waiting => [{{start, ~"web1"}, {quarantined, ~"no"}}]})).
 
-%% One that was handed back is told with its node and host.
+%% An instance that was handed back is shown with its node and host.
 handed_back_test() ->
     Desired = sderl_ops_cases:desired(2, ~"sum", [~"web1", ~"web2"]),
     Of = #{node => ~"web2@h.x", host => ~"here/h1", as => ~"as"},
@@ -121,7 +121,7 @@ handed_back_test() ->
                        host := ~"here/h1"}], Instances),
     ?assertMatch([#{name := ~"some", members := 1}], Groups).
 
-%% A group that only lacks who was drained is as it should be, and is told so.
+%% A group in which only drained members are missing is shown as drained.
 group_of_drained_test() ->
     Desired = #{groups := [#{members := Members} = Group]} =
         sderl_ops_cases:desired(2, ~"sum", [~"web1", ~"web2"]),
@@ -138,7 +138,7 @@ group_of_drained_test() ->
     ?assertEqual(incomplete, State([~"web1"], [])),
     ?assertEqual(incomplete, State([], [~"web2"])).
 
-%% No revision is told without its result.
+%% Every revision is shown with its result.
 history_test() ->
     Revision = fun(Number) ->
         {Number, #{at => 0, by => ~"ann", why => ~"apply /f", prepared => #{}, force => false}}

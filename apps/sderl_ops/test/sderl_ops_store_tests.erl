@@ -63,7 +63,7 @@ memory() ->
     ?assertEqual(#{~"web1" => ~"here/h1"}, sderl_ops_store:part(~"shop", assigned, none)),
     ?assertEqual(false, sderl_ops_store:part(~"shop", paused, none)).
 
-%% Those that are needed stay: of what a family goes back to, and of hosts where something is left.
+%% Needed revisions are kept: those of roll-backs, and of hosts that still have instances.
 old_revisions() ->
     Add = fun(N) ->
         Host = case N of 5 -> ~"here/left"; _ -> ~"here/h1" end,
@@ -99,7 +99,7 @@ history() ->
     [N = sderl_ops_store:note(~"shop", Entry(N)) || N <- lists:seq(1, 30)],
     ?assertEqual([{30, Entry(30)}, {29, Entry(29)}], newest(~"shop", 2)),
     ?assertEqual(30, length(newest(~"shop", 1000))),
-    %% Of two that add entries none is lost, whoever has looked when.
+    %% If two members add entries, none is lost.
     Add = fun(N) -> N = sderl_ops_store:note(~"shop", Entry(N)) end,
     [begin as_other(fun() -> Add(2 * N - 1) end), Add(2 * N) end || N <- lists:seq(16, 65)],
     ?assertEqual([{N, Entry(N)} || N <- lists:seq(130, 1, -1)], newest(~"shop", 1000)),
@@ -109,8 +109,8 @@ newest(Cluster, Most) ->
     #{entries := Entries} = sderl_ops_store:history(Cluster, #{limit => Most}),
     Entries.
 
-%% Pages together are the whole, and what is filtered is found, however far back. What was written
-%% while the clock was an hour behind is there; what has gone is not written again.
+%% Pages together have all entries, and filters find entries however old. Entries that were written
+%% while the clock was an hour behind are found; deleted entries are not written again.
 pages() ->
     Entry = fun(N) ->
         #{at => case N of 40 -> 1_000; _ -> 3_600_000 + N end,
@@ -181,8 +181,8 @@ restart(Folder) ->
     ok = sderl_ops_store:open(store(Folder)),
     ?assertEqual(Before, all()).
 
-%% What a service with one member had stored is all in the store that a member makes of it, wherever
-%% it was cut off before.
+%% All data of a service with one member is in the store that a member makes from it, wherever an
+%% earlier attempt was interrupted.
 moved(Folder) ->
     Before = all(),
     Self = #{node => node(), address => "127.0.0.1", port => 4381},

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_wire_tests).
--moduledoc "What the command and the service say to each other.".
+-moduledoc "The protocol between the command and the service.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").

@@ -35,7 +35,7 @@ operations() ->
      {scale_down, [{30_000, {operator, {revision, fun without_web3/1}}}]},
      {made_hosts, made_hosts()}].
 
-%% Hosts that a program makes instead of those that were there, then fewer, then others.
+%% Hosts made by a program replace others, then there are fewer, then others.
 made_hosts() ->
     [{Ms, {operator, {revision, fun(Desired) -> on_made(Count, Desired) end}}}
      || {Ms, Count} <- [{1, 2}, {60_000, 1}, {90_000, 3}]].
@@ -96,7 +96,7 @@ alarms_test_() ->
         ?assertEqual(2, length([stop || {_, {stop, _}} <- Back#world.log]))
     end}.
 
-%% As long as nobody knows which alarms are raised, nothing is replaced, and what is is not judged.
+%% While the alarms are unknown, nothing is replaced, and replaced instances are not judged.
 alarms_unknown_test_() ->
     {timeout, 60, fun() ->
         Run = fun(From, To) ->
@@ -151,7 +151,7 @@ without_web3(#{instances := Instances, groups := Groups} = Desired) ->
              groups := [Group#{members := Members -- [~"web3"]}
                         || #{members := Members} = Group <- Groups]}.
 
-%% What runs as it is to, and is in its groups, is left alone.
+%% Instances that run as desired and are in their groups are left alone.
 adopted_without_a_step_test_() ->
     {timeout, 60, fun() ->
         World = sderl_ops_world:run(adopting(operation([]))),
@@ -159,7 +159,7 @@ adopted_without_a_step_test_() ->
         ?assertEqual([], World#world.log)
     end}.
 
-%% Wherever the service is killed: what it took over is not restarted but to be replaced.
+%% Wherever the service is killed: adopted nodes are restarted only to be replaced.
 adopted_and_killed_test_() ->
     {timeout, 300, fun() ->
         [?assertEqual({Name, []}, {Name, killed_problems(Script, adopted())})
@@ -177,8 +177,8 @@ adopted_and_dead_test_() ->
                                                 sderl_ops_step:instance(Step) =/= undefined]))
     end}.
 
-%% What was handed back is left alone by all that is done meanwhile, and is replaced like others
-%% when it was taken over again.
+%% Nodes that were handed back are left alone by everything, and are replaced like others after they
+%% were adopted again.
 handed_back_test_() ->
     To = {60_000, {operator, {revision, fun to_two/1}}},
     {timeout, 60, fun() ->
@@ -238,7 +238,7 @@ roll_back_problems(Kind, Options) ->
     sderl_ops_world_check:final(World)
         ++ [{rolled_back, Count} || Count <- [roll_backs(World)], Count =/= 1]
         ++ [{layouts, Layouts} || lists:usort(Layouts) =/= [~"one"]]
-        %% One canary, and the way back.
+        %% One canary, and the roll-back.
         ++ [{taken_out, Count}
             || Count <- [length([stop || {_, {stop, _}} <- World#world.log])], Count =/= 2].
 
@@ -257,7 +257,7 @@ given_up_problems(Options) ->
         ++ [{group, Groups} || Groups <- [World#world.groups],
                                Groups =/= #{~"all" => [~"db1", ~"db2", ~"web1", ~"web3"]}].
 
-%% Whoever has mended what it was, applies the same again.
+%% After the cause is mended, the same file is applied again.
 given_up_mended_and_applied_again_test_() ->
     {timeout, 60, fun() ->
         [begin
@@ -270,8 +270,8 @@ given_up_mended_and_applied_again_test_() ->
          end || Step <- [{fetch, ~"far/b", ~"one"}, {lay_out, ~"web2"}, {start, ~"web2"}, groups]]
     end}.
 
-%% One that is lost is replaced, and taken away when the other is there. One that nobody hears from
-%% is not, as long as that may be the service's own fault.
+%% A lost host is replaced, and deleted when the other is there. A silent host is not, as long as
+%% the service itself may be cut off.
 replaced_test_() ->
     {timeout, 60, fun() ->
         Desired = on_made(3, desired(#{web => 3, db => 1})),
@@ -300,7 +300,8 @@ cut_off_test_() ->
         ?assertEqual([], [Step || {_, {delete, _} = Step} <- World#world.log])
     end}.
 
-%% A service that has forgotten all takes what there is; and what a program cannot make is told.
+%% A service without its memory adopts existing hosts; and hosts that a program cannot make are
+%% reported.
 forgotten_test_() ->
     {timeout, 60, fun() ->
         Desired = on_made(3, desired(#{web => 3, db => 1})),
@@ -348,7 +349,7 @@ hanging_problems(Options) ->
                          lists:member(Id, There)]) < 2]
         ++ [{started, Starts} || not lists:any(fun(At) -> At < 67_000 end, Starts)].
 
-%% What is started elsewhere since its host was lost, is removed there when that is back.
+%% An instance that was started elsewhere is removed from its lost host when that is back.
 lost_and_back_test_() ->
     {timeout, 60, fun() -> ?assertEqual([], lost_problems(#{})) end}.
 
@@ -362,7 +363,7 @@ lost_problems(Options) ->
 
 %% ---------------------------------------------------------------- drained instances
 
-%% One that is drained stays down, is in nobody's way, and comes back as it is to be by then.
+%% A drained instance stays down, holds up nothing, and comes back with what is desired by then.
 drained_test_() ->
     Drain = [{30_000, set_aside(~"web2")}],
     Two = {60_000, {operator, {revision, fun to_two/1}}},
@@ -396,7 +397,7 @@ drained_test_() ->
              [{~"two", running}, {~"two", running}]}
         ]].
 
-%% The last of a group waits, and what is to be done about it is told; then it is done.
+%% The last member of a group waits, with a hint what to do; then that is done.
 last_of_a_group_test_() ->
     {timeout, 60, fun() ->
         #{desired := Desired0} = Operation = operation([]),
@@ -592,7 +593,7 @@ failed(First, Count, Options) ->
 
 %% ---------------------------------------------------------------- random worlds
 
--doc "What is wrong in the world of a seed.".
+-doc "The problems in the world of a seed.".
 random_problems(Seed, Options) ->
     sderl_ops_world_check:final(random_world(Seed, Options)).
 
@@ -613,7 +614,7 @@ random_world(Seed, Options) ->
                              {End + 7_001, {operator, {memory, fun at_ease/1}}}]
     }, Options)).
 
-%% In the end all is possible: the releases are good, and every host has room.
+%% In the end nothing prevents success: the releases are good, and every host has room.
 mended(#{instances := Instances, upgrade := Upgrade} = Desired) ->
     Desired#{instances := #{Id => Instance#{release := good(Release)}
                             || Id := #{release := Release} = Instance <- Instances},

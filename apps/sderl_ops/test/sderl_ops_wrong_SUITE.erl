@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_wrong_SUITE).
 -moduledoc """
-A service with real nodes of which something is wrong, until it is mended and the file is applied
-again; two who apply at the same time; secrets, which are nowhere but where they belong; and the
-disk of the service itself, which is full.
+A service with real nodes and a fault that is mended before the file is applied again; two users who
+apply at the same time; secrets that must be nowhere else; and a full disk of the service itself.
 """.
 
 -include_lib("common_test/include/ct.hrl").
@@ -66,8 +65,8 @@ never_returns(Config) ->
     ends_well(Cluster#{releases := #{code => Code#{start_timeout_s => 2}}},
               "receive never -> ok end", "gave up to start web1: ", "2 s", Config).
 
-%% It is given up, and told; no process of it is left. When the release is mended, the same file, or
-%% one in which the time is as it was, is applied again.
+%% It is given up and reported; no process of it is left. When the release is mended, the same file,
+%% or one with the usual time limit, is applied again.
 ends_well(Cluster, Start, GaveUp, Why, Config) ->
     ok = make_app(Start, Config),
     start_service([], Config),
@@ -88,8 +87,8 @@ ends_well(Cluster, Start, GaveUp, Why, Config) ->
     ?assertMatch({_, _}, binary:match(Recorded, iolist_to_binary(Why))),
     #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config).
 
-%% Both begin with what is there before either; one is told that the other was faster, and what it
-%% asked for is not there. It may ask again.
+%% Both begin with the same revision; one is told that the other was faster, and nothing of its
+%% request is done. It may try again.
 two_at_once(Config) ->
     ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
     start_service([], Config),
@@ -103,7 +102,7 @@ two_at_once(Config) ->
     ?assertEqual([~"web1"], instances(Config)),
     #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config).
 
-%% Where one was done before the other had looked, both are done, and it is tried again.
+%% If one was done before the other began, both succeed, and it is tried again.
 try_both(Config) ->
     Files = [{Count, write(cluster(Count, Config), Config)} || Count <- [2, 3]],
     Sockets = [{Count, element(2, {ok, _} = sderl_ops_asks:send(service(Config), apply,
@@ -161,7 +160,7 @@ secrets(Config) ->
         ask(apply, #{file => write(With#{families := #{web => Web#{
             count := 2, env => #{'OF_FILE' => #{file => EnvFile}, 'PLAIN' => Plain}
         }}}, Config)}, Config),
-        %% Told to be read by others, it is not used, and not shown either.
+        %% A file that others may read is refused, and its content not shown.
         begin
             ok = file:change_mode(binary_to_list(EnvFile), 8#644),
             ask_any(apply, #{file => File}, Config)
@@ -203,7 +202,7 @@ has_none(Secrets, Text) ->
     ?assertEqual([], [hd(binary:split(Of, ~"-")) || Of <- Secrets,
                                                     binary:match(Text, Of) =/= nomatch]).
 
-%% What the service has written to where it was started from.
+%% The output of the service.
 said() -> said(<<>>).
 
 said(Said) ->
@@ -228,8 +227,8 @@ stop_watching(Watcher) ->
     Watcher ! {stop, self()},
     receive {Watcher, Found} -> Found end.
 
-%% The disk of the service's folder is full. That is told, nothing is begun, and what is asked for
-%% is refused; nothing that was stored is lost, and with room it goes on. A service that ends
+%% The disk of the service's folder is full. The service says so, begins nothing and refuses
+%% requests; nothing that was stored is lost, and it goes on when there is room. A service that ends
 %% meanwhile cannot start, and says so.
 full_disk(Config) ->
     ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
@@ -266,7 +265,7 @@ full_disk(Disk, Call, Config) ->
     Start(),
     {done, #{~"state" := ~"steady"}} = Ask(apply, #{file => write(cluster(1, Config), Config)}),
     ok = sderl_fleet_disk:fill(Disk, 8_000_000, Call),
-    %% For a second it goes on with what it has seen.
+    %% For up to a second it does not notice the full disk.
     Await(fun() -> element(1, Ask(resume, #{})) =:= error end),
     [begin
         {error, Sentence, []} = Ask(Do, Keys),
@@ -283,8 +282,8 @@ full_disk(Disk, Call, Config) ->
     Await(Is({~"steady", [], [~"up"]})),
     {done, #{~"revision" := 2, ~"state" := ~"steady"}} =
         Ask(scale, #{family => ~"web", count => 2, wait => true}),
-    %% A release that is larger than the disk, and one after which there is no room: what was made
-    %% for them goes again.
+    %% A release that is larger than the disk, and one after which there is no room: their archives
+    %% are deleted.
     {error, _, [TooLarge]} = Ask(apply, #{file => with_release_of(60_000_000, Config)}),
     ct:log("~ts", [TooLarge]),
     ?assertMatch({_, _}, binary:match(TooLarge, ~"cannot be written: no space left on device")),
@@ -294,8 +293,8 @@ full_disk(Disk, Call, Config) ->
     {error, NoRoom, []} = Ask(apply, #{file => with_release_of(36_000_000, Config)}),
     ?assert(is_prefix(Full, NoRoom), NoRoom),
     ?assertEqual({~"steady", [], [~"up", ~"up"]}, Status()),
-    %% From one moment to the next there is no room at all, in the middle of work; and the service
-    %% begins where there is none.
+    %% Suddenly there is no room at all, in the middle of work; and the service is started without
+    %% room.
     EndsOrWaits = fun() ->
         Await(fun() ->
             case {Ask(hello, #{}), Call(?MODULE, told, [Folder])} of

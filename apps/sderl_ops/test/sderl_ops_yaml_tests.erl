@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_yaml_tests).
--moduledoc "What is written as YAML is what a parser of YAML reads.".
+-moduledoc "A parser of YAML reads what was written.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
