@@ -25,22 +25,12 @@ the program is asked again, also by the next service, it makes nothing twice. Th
 -include("sderl_ops_view.hrl").
 
 -doc "What the program says of a host: its state, and how it is reached.".
--type told() :: #{
-    state := running | pending | gone,
-    name => binary(),
-    address => binary(),
-    port => 1..65535,
-    user => binary(),
-    host_key => binary()
-}.
+-type told() :: #{state := running | pending | gone, name => binary(), address => binary(),
+                  port => 1..65535, user => binary(), host_key => binary()}.
 
 -doc "What a program is told of the domain of a host that it is to make.".
--type place() :: #{
-    domain => binary(),
-    region => binary(),
-    rack => binary(),
-    labels => #{binary() => binary()}
-}.
+-type place() :: #{domain => binary(), region => binary(), rack => binary(),
+                   labels => #{binary() => binary()}}.
 
 -doc """
 A host that is `wanted` has not been made yet. While it is `awaited`, it is a candidate for
@@ -224,11 +214,10 @@ unknown(Provider, Listed, #{machines := Machines}) ->
              not is_map_key(<<Provider/binary, $/, Name/binary>>, Machines)].
 
 %% Sorted by their numbers.
-unknown(Domain, Provider, Listed, #{machines := Machines}) ->
+unknown(Domain, Provider, Listed, Memory) ->
     [Name || {_, Name} <- lists:sort(
-        [{Number, Name} || Name := #{state := State} <- Listed, State =/= gone,
-                           {Of, Number} <- [split(Name)], Of =:= Domain, Number > 0,
-                           not is_map_key(<<Provider/binary, $/, Name/binary>>, Machines)])].
+        [{Number, Name} || Name <- unknown(Provider, Listed, Memory),
+                           {Of, Number} <- [split(Name)], Of =:= Domain, Number > 0])].
 
 adopt(Names, Domain, Provider, Listed, #{machines := Machines} = Memory) ->
     New = #{<<Provider/binary, $/, Name/binary>> =>

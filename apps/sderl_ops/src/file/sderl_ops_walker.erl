@@ -87,8 +87,6 @@ walk({object, What, Fields}, Term, Path, Base) when is_map(Term) ->
     Unknown = [unknown(Key, Known, What, Path) || Key <- maps:keys(Term) -- Known],
     {Pairs, Problems} = walk_each(fun(Field) -> walk_field(Field, Term, Path, Base) end, Fields),
     {maps:from_list(lists:append(Pairs)), Unknown ++ Problems};
-walk({object, What, _}, Term, Path, _) ->
-    wrong(Path, Term, "an object (" ++ What ++ ")");
 walk({by_key, What, Objects}, Term, Path, Base) when is_map(Term) ->
     case [{Key, Object} || {Key, Object} <- Objects, is_map_key(atom_to_binary(Key), Term)] of
         [{_, Object}] ->
@@ -101,8 +99,6 @@ walk({by_key, What, Objects}, Term, Path, Base) when is_map(Term) ->
                              " cannot be together: keep the one that says what kind of ", What,
                              " this is"])
     end;
-walk({by_key, What, _}, Term, Path, _) ->
-    wrong(Path, Term, "an object (" ++ What ++ ")");
 walk({by_type, Key, What, Objects}, Term, Path, Base) when is_map(Term) ->
     Binary = atom_to_binary(Key),
     Types = "a type of " ++ What ++ ": " ++ quoted(Objects),
@@ -118,8 +114,6 @@ walk({by_type, Key, What, Objects}, Term, Path, Base) when is_map(Term) ->
         _ ->
             {undefined, [missing(Path, Key, Types)]}
     end;
-walk({by_type, _, What, _}, Term, Path, _) ->
-    wrong(Path, Term, "an object (" ++ What ++ ")");
 walk({named, _, _, Most}, Term, Path, _) when map_size(Term) > Most ->
     explained(Path, ["there are ", integer_to_list(map_size(Term)), ", and at most ",
                      integer_to_list(Most), " are allowed"]);
@@ -133,8 +127,6 @@ walk({named, KeyRule, Rule, _}, Term, Path, Base) when is_map(Term) ->
         maps:to_list(Term)
     ),
     {maps:from_list(Pairs), Problems};
-walk({named, KeyRule, _, _}, Term, Path, _) ->
-    wrong(Path, Term, "an object with a key for each: " ++ expected(KeyRule));
 walk({list, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
     case is_proper(Term) andalso length(Term) of
         Length when is_integer(Length), Length >= Least, Length =< Most ->
@@ -145,15 +137,11 @@ walk({list, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
         _ ->
             wrong(Path, Term, list_expected(What, Least, Most))
     end;
-walk({list, What, Least, Most, _}, Term, Path, _) ->
-    wrong(Path, Term, list_expected(What, Least, Most));
 walk({ranges, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
     case walk({list, What, Least, Most, value}, Term, Path, Base) of
         {_, []} -> walk_ranges(lists:enumerate(Term), Rule, What, Most, Path, Base);
         Wrong -> Wrong
     end;
-walk({ranges, What, Least, Most, _}, Term, Path, _) ->
-    wrong(Path, Term, list_expected(What, Least, Most));
 walk({brief, Keys, Rule}, Term, Path, Base) when is_binary(Term) ->
     %% The text stands for several keys, and a mistake in it is told once.
     case walk(Rule, maps:from_keys([atom_to_binary(Key) || Key <- Keys], Term), Path, Base) of
@@ -176,8 +164,6 @@ walk({whole, _, Least, Most}, Term, _, _) when is_integer(Term), Term >= Least, 
     {Term, []};
 walk({whole, What, _, Most}, Term, Path, _) when is_integer(Term), Term > Most ->
     wrong(Path, Term, What ++ ", at most " ++ integer_to_list(Most));
-walk({whole, _, _, _} = Rule, Term, Path, _) ->
-    wrong(Path, Term, expected(Rule));
 walk(boolean, Term, _, _) when is_boolean(Term) ->
     {Term, []};
 walk({matches, Regex, _} = Rule, Term, Path, _) ->
@@ -217,8 +203,6 @@ walk({reference, Rules} = Rule, Term, Path, Base) when map_size(Term) =:= 1 ->
         [] ->
             wrong(Path, Term, expected(Rule))
     end;
-walk({reference, _} = Rule, Term, Path, _) ->
-    wrong(Path, Term, expected(Rule));
 walk(value, Term, _, _) ->
     {Term, []};
 walk({hidden, Rule}, Term, Path, Base) ->

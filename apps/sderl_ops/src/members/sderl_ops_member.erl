@@ -91,26 +91,24 @@ acting() ->
             {ok, node()}
     end.
 
-%% For a request of an operator.
+%% For a request of an operator; `Alone` is the answer of a service with one member.
+ask(What, Alone) ->
+    case is_member() of
+        true -> ask(What);
+        false -> Alone
+    end.
+
 ask(What) ->
     try gen_server:call(?MODULE, What, ?CALL_MS)
     catch exit:_ -> throw({unavailable, ?BEGINS}) end.
 
 -doc "Other members that answer.".
 -spec others() -> [node()].
-others() ->
-    case is_member() of
-        true -> ask(others);
-        false -> []
-    end.
+others() -> ask(others, []).
 
 -doc "How many other members make a majority together with this one.".
 -spec majority_of_others() -> non_neg_integer().
-majority_of_others() ->
-    case is_member() of
-        true -> ask(majority_of_others);
-        false -> 0
-    end.
+majority_of_others() -> ask(majority_of_others, 0).
 
 -doc """
 The folder for hosts that are folders of this machine; all members use the same one.
@@ -134,11 +132,7 @@ tell() -> gen_server:call(?MODULE, tell, ?CALL_MS).
 
 -doc "All members for a person: who acts, who leads the store, who is away.".
 -spec list() -> [sderl_ops_wire:member()] | none.
-list() ->
-    case is_member() of
-        true -> ask(list);
-        false -> none
-    end.
+list() -> ask(list, none).
 
 -doc "Tells this member that it was removed.".
 -spec dismiss() -> ok.

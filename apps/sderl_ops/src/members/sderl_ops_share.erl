@@ -169,9 +169,7 @@ await_pulled(Asked, Have, {Needed, Rest} = Enough, Deadline) ->
         no_request -> Have
     catch
         error:{erpc, timeout} -> Have;
-        error:{Why, Node, Left} -> not_pulled(Why, Node, Left, Have, Enough, Until);
-        exit:{Why, Node, Left} -> not_pulled(Why, Node, Left, Have, Enough, Until);
-        throw:{Why, Node, Left} -> not_pulled(Why, Node, Left, Have, Enough, Until)
+        _:{Why, Node, Left} -> not_pulled(Why, Node, Left, Have, Enough, Until)
     end.
 
 not_pulled(Why, Node, Left, Have, Enough, Until) ->

@@ -260,7 +260,6 @@ call(Node, Module, Function, Args, Ms) ->
     try
         {ok, erpc:call(Node, Module, Function, Args, Ms)}
     catch
-        error:{exception, undef, _} -> {error, undef};
         error:{exception, Why, _} -> {error, Why};
         error:{erpc, Why} -> {error, Why};
         exit:{exception, Why} -> {error, Why};

@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_preview).
 -moduledoc """
-What would change if a revision were adopted, from what the server knows (its view). For many
-thousand instances it takes seconds, so the process of the connection does it and not the server.
-Pure.
+What would change if a revision were adopted, from the server's view. For many thousand instances
+it takes seconds, so the process of the connection does it and not the server. Pure.
 """.
 
 -export([plan/4, refused/4, remaining/2]).

@@ -25,10 +25,7 @@ read(Text, Applied) ->
             {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
     end.
 
--doc """
-Like `sderl_ops_revision:prepare/2`, with nothing that `Known`, the file of the newest revision,
-does not name.
-""".
+-doc "Like `sderl_ops_revision:prepare/2`, with nothing that the newest file does not name.".
 -spec prepare(sderl_ops_file:file(), Known :: none | sderl_ops_file:file(),
               Folder :: file:filename_all()) ->
     {ok, sderl_ops_revision:prepared()} | {error, [unicode:chardata(), ...]}.

@@ -19,8 +19,7 @@ do(Request, Folder, Tell) ->
     try
         handle(Request, Folder, Tell)
     catch
-        throw:{unavailable, Sentence} -> {unavailable, Sentence};
-        throw:{unsure, Sentence} -> {unsure, Sentence}
+        throw:{Kind, Sentence} when Kind =:= unavailable; Kind =:= unsure -> {Kind, Sentence}
     end.
 
 handle(#{do := hello}, _, _) ->

@@ -29,9 +29,8 @@ service cannot use a revision that an earlier version stored.
 }.
 
 -define(MOST, 100).
-%% Longer than it takes from an archive in another member's hands to its revision.
+%% Longer than from an archive to its revision: with several members, and with one.
 -define(UNUSED_S, 3_600).
-%% Longer than it takes from the end of an archive to its revision.
 -define(PREPARED_S, 30).
 
 -doc "The current cluster: if there are several, all but the newest have been destroyed.".
@@ -234,9 +233,8 @@ check_archives(_, _, _) ->
     ok.
 
 -doc """
-Deletes archives that no kept revision has: all of them at the `start`; while the disk is `full`
-those that no request is about to need; and those of a revision that was `refused` for lack of room.
-If a request needs one all the same, `check_archives/3` refuses it.
+Deletes archives that no kept revision has: all at the `start`, while the disk is `full` the older
+ones, and those of a revision that was `refused`. `check_archives/3` refuses requests that need one.
 """.
 -spec drop_archives(start | full | {refused, [sderl_ops_desired:sha()]},
                     Kept :: [sderl_ops_desired:sha()], file:filename(),
@@ -249,8 +247,7 @@ drop_archives(When, Kept, Folder, Epoch) ->
                   %% Nobody can ask a service with one member yet, so no archive is being made.
                   {start, none} -> 0;
                   {full, none} -> ?PREPARED_S;
-                  %% Another member may have brought one here, for a revision that it is about to
-                  %% ask for.
+                  %% Another member may have copied one here for its next request.
                   {_, _} -> ?UNUSED_S
               end,
     sderl_ops_archive:keep_only(Kept, filename:join(Folder, "archives"), Seconds).

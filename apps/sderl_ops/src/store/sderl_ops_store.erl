@@ -155,8 +155,8 @@ confirm(Epoch) ->
     ok = act_with(Epoch),
     case khepri:put(?STORE, [decided(), confirmed], Epoch, #{timeout => ?CONFIRM_MS}) of
         ok -> ok;
-        {error, {khepri, mismatching_node, _}} -> {error, deposed};
-        {error, {khepri, node_not_found, _}} -> {error, deposed};
+        {error, {khepri, Why, _}} when Why =:= mismatching_node; Why =:= node_not_found ->
+            {error, deposed};
         {error, Why} -> {error, {unconfirmed, Why}}
     end.
 
@@ -171,7 +171,7 @@ decided() ->
 
 -doc "The clusters that are known.".
 -spec clusters() -> [binary()].
-clusters() -> [Name || {Name, _} <- children([clusters], newest)].
+clusters() -> [Name || {Name, _} <- children([clusters], [newest])].
 
 %% ---------------------------------------------------------------- revisions
 
@@ -196,7 +196,7 @@ revision(Cluster, Number) ->
 -spec revisions(Cluster :: binary()) -> [{pos_integer(), revision()}].
 revisions(Cluster) ->
     Newest = newest([clusters, Cluster, newest]),
-    [{Number, Revision} || {Key, Revision} <- children([clusters, Cluster, revisions]),
+    [{Number, Revision} || {Key, Revision} <- children([clusters, Cluster, revisions], []),
                            Number <- [binary_to_integer(Key)],
                            Number =< Newest].
 
@@ -351,12 +351,7 @@ read(Path) ->
         {error, {khepri, node_not_found, _}} -> {error, not_found}
     end.
 
-%% The names of the nodes below a path with their values; children/3: those with a child of that
-%% name, with its value.
-children(Path) ->
-    {ok, Found} = khepri:get_many(?STORE, Path ++ [?KHEPRI_WILDCARD_STAR]),
-    lists:sort([{lists:last(At), Value} || At := Value <- Found]).
-
-children(Path, Name) ->
-    {ok, Found} = khepri:get_many(?STORE, Path ++ [?KHEPRI_WILDCARD_STAR, Name]),
+%% The names of the nodes below a path that have a node at the path `Below`, with its value.
+children(Path, Below) ->
+    {ok, Found} = khepri:get_many(?STORE, Path ++ [?KHEPRI_WILDCARD_STAR | Below]),
     lists:sort([{lists:nth(length(Path) + 1, At), Value} || At := Value <- Found]).

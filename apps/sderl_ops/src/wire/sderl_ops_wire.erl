@@ -121,12 +121,8 @@ null if there is nothing to do.
     waiting := [binary()]
 }.
 -doc "`instances` is how many.".
--type host() :: #{
-    id := binary(),
-    state := up | unreachable | gone,
-    why := binary() | undefined,
-    instances := non_neg_integer()
-}.
+-type host() :: #{id := binary(), state := up | unreachable | gone, why := binary() | undefined,
+                  instances := non_neg_integer()}.
 -doc "`release` is its name in the file.".
 -type instance() :: #{
     id := binary(),
@@ -137,12 +133,8 @@ null if there is nothing to do.
     why := binary() | undefined
 }.
 -doc "`members` and `running` are how many. `drained`: only drained members are missing.".
--type group() :: #{
-    name := binary(),
-    members := non_neg_integer(),
-    running := non_neg_integer(),
-    state := whole | drained | incomplete | unknown
-}.
+-type group() :: #{name := binary(), members := non_neg_integer(), running := non_neg_integer(),
+                   state := whole | drained | incomplete | unknown}.
 -doc """
 `at` is a time in the format of RFC 3339; `what` is the request as text. `result` is `good`,
 `running`, `paused`, `failed`, `replaced` (by another one before it was done), `not recorded`, or
