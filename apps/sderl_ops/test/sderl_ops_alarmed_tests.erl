@@ -55,7 +55,8 @@ wrong_test_() ->
             {"another server", answer("404 Not Found", "no"), ~"it answers 404"},
             {"no JSON", answer("200 OK", "<html>"), ~"not that of a dashboard"},
             {"other JSON", answer("200 OK", "[1, 2]"), ~"not that of a dashboard"},
-            {"no alarms", answer("200 OK", "{\"alarms\":[{\"id\":7}]}"), ~"not that of a dashboard"},
+            {"no alarms", answer("200 OK", "{\"alarms\":[{\"id\":7}]}"),
+             ~"not that of a dashboard"},
             {"elsewhere", answer("302 Found\r\nlocation: http://127.0.0.1:1/", ""),
              ~"it answers 302"},
             {"nothing", "", ~"it does not answer"}

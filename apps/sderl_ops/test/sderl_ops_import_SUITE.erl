@@ -193,7 +193,7 @@ not_found(Config) ->
      || {Seed, Cookie, Says} <- [
             {A, Bad, "refuses the connection: is the cookie"},
             {~"nobody@127.0.0.1", Good, "does not run: the port mapper of 127.0.0.1"},
-            {~"one@no.such.machine.invalid", Good, "no machine no.such.machine.invalid"},
+            {~"one@no.such.machine.invalid", Good, "no.such.machine.invalid is unknown here"},
             {~"one", Good, "is no name of a node"},
             {~"@", Good, "is no name of a node"},
             {A, filename:join(?config(folder, Config), "none"), "cannot be read"}]].
