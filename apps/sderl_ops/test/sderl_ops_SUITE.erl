@@ -126,7 +126,7 @@ proposed(#{providers := Providers, releases := Releases, families := #{web := We
     #{steps := [_ | _]} = Of(#{releases => #{code => Archive}}),
     Refused(~"releases.code.sha256 is missing",
             Of(#{releases => #{code => maps:remove(sha256, Archive)}})),
-    Refused(~"say an archive with its sha256", Of(#{releases => #{code => #{code => [~"/etc"]}}})),
+    Refused(~"give an archive with its sha256", Of(#{releases => #{code => #{code => [~"/etc"]}}})),
     Touched = filename:join(?config(folder, Config), "touched"),
     Program = #{type => exec, program => ~"/bin/sh",
                 arguments => [~"-c", unicode:characters_to_binary(["touch ", Touched])]},
