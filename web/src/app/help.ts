@@ -2,6 +2,7 @@
 // The sheet of keyboard shortcuts, made from the shortcuts there are.
 import { h } from "../lib/dom";
 import type { Keys, Shortcut } from "../ui/keys";
+import { makeDialog } from "../ui/parts";
 
 const SYMBOLS: Record<string, string> = {
   ArrowLeft: "←",
@@ -13,14 +14,10 @@ const SYMBOLS: Record<string, string> = {
 };
 
 export class Help {
-  readonly element = h("dialog", { class: "dialog", "aria-label": "Keyboard shortcuts" });
+  private readonly body = h("div", { class: "help-sections" });
+  readonly element = makeDialog("Keyboard shortcuts", this.body);
 
-  constructor(private readonly keys: Keys) {
-    // A click on the backdrop is one on the dialog itself.
-    this.element.addEventListener("click", (event) => {
-      if (event.target === this.element) this.element.close();
-    });
-  }
+  constructor(private readonly keys: Keys) {}
 
   toggle(): void {
     if (this.element.open) return this.element.close();
@@ -30,42 +27,23 @@ export class Help {
       list.push(shortcut);
       sections.set(shortcut.section, list);
     }
-    this.element.replaceChildren(
-      h(
-        "header",
-        { class: "dialog-head" },
-        h("h2", {}, "Keyboard shortcuts"),
+    this.body.replaceChildren(
+      ...[...sections].map(([title, shortcuts]) =>
         h(
-          "button",
-          { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() },
-          "×",
-        ),
-      ),
-      h(
-        "div",
-        { class: "help-sections" },
-        ...[...sections].map(([title, shortcuts]) =>
+          "section",
+          {},
+          h("h3", {}, title),
           h(
-            "section",
-            {},
-            h("h3", {}, title),
-            h(
-              "dl",
-              { class: "help-list" },
-              ...shortcuts.flatMap((shortcut) => [
-                h("dt", {}, ...keyCaps(shortcut.key)),
-                h("dd", {}, shortcut.text),
-              ]),
-            ),
+            "dl",
+            { class: "help-list" },
+            ...shortcuts.flatMap((shortcut) => [
+              h("dt", {}, h("kbd", {}, SYMBOLS[shortcut.key] ?? shortcut.key)),
+              h("dd", {}, shortcut.text),
+            ]),
           ),
         ),
       ),
     );
     this.element.showModal();
   }
-}
-
-function keyCaps(key: string): HTMLElement[] {
-  const parts = key === " " ? [key] : key.split(" ");
-  return parts.map((part) => h("kbd", {}, SYMBOLS[part] ?? part));
 }

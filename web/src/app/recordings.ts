@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which recordings there are, and whether one is being written; one is opened in place of the live
 // cluster.
-import { bytes, dateTime } from "../lib/format";
+import { bytes, dateTime, messageOf } from "../lib/format";
 import { h } from "../lib/dom";
 import type { Recording } from "../model/protocol";
 import { type Told, written } from "../model/recording";
 import type { Ctx } from "../ui/ctx";
-import { emptyState } from "../ui/parts";
+import { emptyState, makeDialog } from "../ui/parts";
 import { Polled } from "../ui/polled";
 
 const OPEN_EVERY_MS = 2000;
 const CLOSED_EVERY_MS = 30_000;
 
 export class Recordings {
-  readonly element = h("dialog", { class: "dialog", "aria-label": "Recordings" });
   private readonly body = h("div", { class: "dialog-body" });
+  readonly element = makeDialog("Recordings", this.body);
   private readonly list: Polled<Recording[]>;
   private recordings: readonly Recording[] = [];
   private told: Told | null = null;
@@ -25,22 +25,6 @@ export class Recordings {
     private readonly ctx: Ctx,
     private readonly changed: (running: string | null) => void,
   ) {
-    this.element.append(
-      h(
-        "header",
-        { class: "dialog-head" },
-        h("h2", {}, "Recordings"),
-        h(
-          "button",
-          { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() },
-          "×",
-        ),
-      ),
-      this.body,
-    );
-    this.element.addEventListener("click", (event) => {
-      if (event.target === this.element) this.element.close();
-    });
     this.list = new Polled(ctx, {
       everyMs: () => (this.element.open ? OPEN_EVERY_MS : CLOSED_EVERY_MS),
       ask: async () => {
@@ -188,7 +172,7 @@ export class Recordings {
       await action();
       this.element.close();
     } catch (error) {
-      this.ctx.toast((error as Error).message);
+      this.ctx.toast(messageOf(error));
     }
   }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time travel: pause, live, scrub, step, replay. The time chosen goes for every page, and stands in
 // the address as t.
-import { ago, clock, dateTime } from "../lib/format";
+import { ago, clock, dateTime, messageOf } from "../lib/format";
 import { h, set, text as setText } from "../lib/dom";
 import type { Change } from "../store/signals";
 import type { Ctx } from "../ui/ctx";
 import { icon } from "../ui/icons";
 import { Recordings } from "./recordings";
 import { Track } from "./track";
+import { iconButton } from "../ui/parts";
 
 const SPEEDS = [0.5, 1, 2, 5, 10, 60];
 const ADDRESS_MS = 300;
@@ -74,27 +75,10 @@ export class TimeBar {
     this.scrub.addEventListener("input", () => store.seek(Number(this.scrub.value)));
     this.scrub.addEventListener("keydown", (event) => this.scrubKey(event));
     const step = (direction: 1 | -1, name: "back" | "forward", label: string) =>
-      h(
-        "button",
-        {
-          class: "icon-button step",
-          "aria-label": label,
-          title: label,
-          onclick: () => store.step(direction),
-        },
-        icon(name),
-      );
-    this.folder = h(
-      "button",
-      {
-        class: "icon-button",
-        "aria-label": "Recordings",
-        title: "Recordings",
-        "data-testid": "recordings",
-        onclick: () => this.recordings.show(),
-      },
-      icon("folder"),
-    );
+      iconButton(name, label, () => store.step(direction), { class: "icon-button step" });
+    this.folder = iconButton("folder", "Recordings", () => this.recordings.show(), {
+      "data-testid": "recordings",
+    });
     this.element = h(
       "footer",
       { class: "timebar", "aria-label": "Time" },
@@ -239,7 +223,7 @@ export class TimeBar {
       if (store.recording === null) store.goLive();
       else await store.closeRecording();
     } catch (error) {
-      this.ctx.toast((error as Error).message);
+      this.ctx.toast(messageOf(error));
     }
   }
 

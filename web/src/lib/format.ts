@@ -22,6 +22,10 @@ function three(value: number): string {
   return value.toFixed(2);
 }
 
+/** What an error says, for a person. */
+export const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
 const trim = (text: string): string => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
 
 /** A count, all its digits: 12,345. */
@@ -84,7 +88,7 @@ export function duration(seconds: Maybe): string {
 const pair = (a: number, unitA: string, b: number, unitB: string): string =>
   b === 0 ? `${a} ${unitA}` : `${a} ${unitA} ${b} ${unitB}`;
 
-const two = (n: number): string => String(n).padStart(2, "0");
+export const two = (n: number): string => String(n).padStart(2, "0");
 
 /** Local time of day of Unix milliseconds: 13:05:09. */
 export function clock(t: Maybe): string {
@@ -167,6 +171,12 @@ export function codeIn(sentence: string): { text: string; isCode: boolean }[] {
   return parts.map((text, i) => ({ text, isCode: i % 2 === 1 })).filter(({ text }) => text !== "");
 }
 
+/** A message as a sentence; the name of a node or a file at its beginning stays as it is. */
+export function sentence(text: string): string {
+  const first = /^[a-z]+ /.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}
+
 /** Units of nanoseconds, the greatest first. */
 export const NS_UNITS: readonly (readonly [number, string])[] = [
   [1e9, "s"],
@@ -180,7 +190,5 @@ export function lasting(ns: number): string {
   if (ns === 0) return "0 s";
   const [unit, name] = NS_UNITS.find(([size]) => Math.abs(ns) >= size) ?? [1, "ns"];
   const value = ns / unit;
-  const size = Math.abs(value);
-  const text = value.toFixed(unit === 1 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
-  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${name}`;
+  return `${trim(unit === 1 ? value.toFixed(0) : three(value))} ${name}`;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Round numbers for axes.
+import { two } from "./format";
 
 /** Ticks from 0 to at least `max` in steps of 1, 2 or 5 times a power of `base` (1024 for bytes); the last is the axis' end. */
 export function valueTicks(max: number, want: number, base: 1000 | 1024 = 1000): number[] {
@@ -39,8 +40,6 @@ export function timeTicks(
     at.push(t);
   return { at, stepMs };
 }
-
-const two = (n: number): string => String(n).padStart(2, "0");
 
 /** A tick's label: seconds only where the steps are shorter than a minute, dates where they are longer than a day. */
 export function timeLabel(t: number, stepMs: number): string {

@@ -45,10 +45,6 @@ export class Frame {
     });
   }
 
-  get linkCount(): number {
-    return this.links.length / LINK_STRIDE;
-  }
-
   /** The numbers of a group: registrations, names and what else is known. */
   group(id: number): Readonly<Record<string, number>> | undefined {
     return this.ofGroups.get(id);

@@ -9,6 +9,6 @@ export function where(text: string): Record<string, string> | null {
   return ["node", "group", "family"].includes(kind) && name !== "" ? { [kind]: name } : null;
 }
 
-/** web of web12@host. */
+/** The family of a node, web of web12@host: its name without the host and the number at the end. */
 export const family = (node: string): string =>
   (node.split("@")[0] ?? node).replace(/[-_]?[0-9]+$/, "");

@@ -23,6 +23,7 @@ import { TriageStore } from "./triage";
 import { Topology } from "../model/topology";
 import { forgetIds, meetGroups } from "../model/identity";
 import type { Ended, Transport } from "./socket";
+import { messageOf } from "../lib/format";
 
 export type Connection = "connecting" | "connected" | "reconnecting" | "refused";
 type TimeMode = "live" | "paused" | "playing";
@@ -333,7 +334,7 @@ export class Store {
       this.goLive();
       this.signals.tell("hello", "range");
       this.notify(
-        `The recording could not be opened again, so the live cluster is shown: ${(error as Error).message}`,
+        `The recording could not be opened again, so the live cluster is shown: ${messageOf(error)}`,
       );
     }
   }

@@ -31,6 +31,5 @@ export interface MountedPage {
 }
 
 export interface Page {
-  title: string;
   mount(root: HTMLElement, ctx: Ctx): MountedPage;
 }

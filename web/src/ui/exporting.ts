@@ -5,6 +5,7 @@ import { icon } from "./icons";
 import { asked } from "../store/http";
 import { h } from "../lib/dom";
 import { span } from "./period";
+import { messageOf } from "../lib/format";
 
 export interface Wanted {
   what: "nodes" | "links" | "groups" | "kinds" | "traffic" | "events" | "findings";
@@ -52,7 +53,7 @@ export function exportButton(ctx: Ctx, hint: string, wanted: () => Wanted): HTML
       const { path, file } = exportOf({ ...span(ctx), ...wanted() });
       keep(await (await asked(path)).blob(), file);
     } catch (error) {
-      ctx.toast(error instanceof Error ? error.message : String(error));
+      ctx.toast(messageOf(error));
     } finally {
       button.disabled = false;
     }

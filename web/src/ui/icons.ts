@@ -12,7 +12,6 @@ const PATHS = {
   play: "M5 3.2v9.6l7.5-4.8z",
   back: "M11 3.2 5.5 8l5.5 4.8M4 3.2v9.6",
   forward: "M5 3.2 10.5 8 5 12.8M12 3.2v9.6",
-  record: "M8 4.2a3.8 3.8 0 1 0 0 7.6 3.8 3.8 0 0 0 0-7.6Z",
   folder: "M2 4.2h4l1.4 1.6H14v7H2z",
   search: "M7 2.8a4.2 4.2 0 1 0 0 8.4 4.2 4.2 0 0 0 0-8.4ZM10.2 10.2l3.3 3.3",
   close: "M4 4l8 8M12 4l-8 8",
@@ -32,7 +31,7 @@ export function icon(name: IconName): SVGSVGElement {
     { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true", focusable: "false" },
     s("path", {
       d: PATHS[name],
-      fill: name === "play" || name === "record" ? "currentColor" : "none",
+      fill: name === "play" ? "currentColor" : "none",
     }),
   );
 }

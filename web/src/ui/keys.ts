@@ -2,19 +2,15 @@
 // Keyboard shortcuts: one list, from which the help sheet is made.
 
 export interface Shortcut {
-  /** As KeyboardEvent.key; two in a row as "g n". */
+  /** As KeyboardEvent.key. */
   key: string;
   text: string;
   section: string;
   run(event: KeyboardEvent): void;
 }
 
-const SEQUENCE_MS = 1200;
-
 export class Keys {
   private readonly shortcuts: Shortcut[] = [];
-  private prefix = "";
-  private prefixAt = 0;
 
   /** Adds shortcuts; call the result to take them away. */
   add(...shortcuts: Shortcut[]): () => void {
@@ -34,25 +30,12 @@ export class Keys {
   handle(event: KeyboardEvent): boolean {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return false;
     if (document.querySelector("dialog[open]") !== null) return false;
-    const now = event.timeStamp;
-    const sequence =
-      now - this.prefixAt < SEQUENCE_MS && this.prefix !== ""
-        ? `${this.prefix} ${event.key}`
-        : event.key;
     // The page's own shortcuts came last and win over the shell's.
-    const found = this.shortcuts.findLast((shortcut) => shortcut.key === sequence);
-    this.prefix = "";
-    if (found) {
-      event.preventDefault();
-      found.run(event);
-      return true;
-    }
-    if (this.shortcuts.some((shortcut) => shortcut.key.startsWith(`${event.key} `))) {
-      this.prefix = event.key;
-      this.prefixAt = now;
-      return true;
-    }
-    return false;
+    const found = this.shortcuts.findLast((shortcut) => shortcut.key === event.key);
+    if (found === undefined) return false;
+    event.preventDefault();
+    found.run(event);
+    return true;
   }
 }
 

@@ -5,6 +5,7 @@ import type { Operation } from "../model/protocol";
 import { look } from "../model/operation";
 import { children as fill, h, prose } from "../lib/dom";
 import { Polled } from "./polled";
+import { sentence } from "../lib/format";
 
 const EVERY_MS = 2_000;
 /** Nothing else shows what goes on there, so a step is not to be missed. */
@@ -43,11 +44,6 @@ export function asked(ctx: Ctx, show: (operation: Operation | null) => void): As
     everyMs: () => (working ? WORKING_MS : EVERY_MS),
   });
   return { note, refresh: () => polled.refresh(), destroy: () => polled.destroy() };
-}
-
-function sentence(message: string): string {
-  const text = message.slice(0, 1).toUpperCase() + message.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** A state with its own sign, so that colour is not needed. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pages with tables and charts are put together from.
 import type { Ctx } from "./ctx";
-import { h, prose, set, text as setText, type Child } from "../lib/dom";
+import { type Attributes, type Child, h, prose, set, text as setText } from "../lib/dom";
+import { icon, type IconName } from "./icons";
 
 export interface CardOptions {
   /** Said below the title: what the numbers are and in which unit. */
@@ -119,27 +120,51 @@ export const groupLink = (ctx: Ctx, name: string): HTMLElement =>
 /** A sentence in the place of what cannot be shown, and why. */
 export const note = (...content: Child[]): HTMLElement => h("p", { class: "note" }, ...content);
 
-/** A dialog that is closed by its button, Escape and a click beside it; gone when closed. */
-export function dialog(title: string, ...content: Child[]): HTMLDialogElement {
-  const close = () => element.close();
+/** A button that is an icon; its words are read, and shown to whoever points at it. */
+export const iconButton = (name: IconName, label: string, run: () => void, more: Attributes = {}) =>
+  h(
+    "button",
+    {
+      type: "button",
+      class: "icon-button",
+      title: label,
+      "aria-label": label,
+      onclick: run,
+      ...more,
+    },
+    icon(name),
+  );
+
+export const closeButton = (close: () => void, more: Attributes = {}): HTMLElement =>
+  h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": "Close", onclick: close, ...more },
+    "×",
+  );
+
+/** A dialog that is closed by its button, Escape and a click beside it; it is in no document yet. */
+export function makeDialog(title: string, body: HTMLElement): HTMLDialogElement {
   const element: HTMLDialogElement = h(
     "dialog",
     { class: "dialog", "aria-label": title },
     h(
-      "div",
+      "header",
       { class: "dialog-head" },
       h("h2", {}, title),
-      h(
-        "button",
-        { type: "button", class: "icon-button", "aria-label": "Close", click: close },
-        "×",
-      ),
+      closeButton(() => element.close()),
     ),
-    h("div", { class: "dialog-body" }, ...content),
+    body,
   );
+  // A click on the backdrop is one on the dialog itself.
   element.addEventListener("click", (event) => {
-    if (event.target === element) close();
+    if (event.target === element) element.close();
   });
+  return element;
+}
+
+/** Opens a dialog, which is gone when it is closed. */
+export function dialog(title: string, ...content: Child[]): HTMLDialogElement {
+  const element = makeDialog(title, h("div", { class: "dialog-body" }, ...content));
   element.addEventListener("close", () => element.remove());
   document.body.append(element);
   element.showModal();
@@ -154,6 +179,20 @@ export function facts(entries: readonly (readonly [string, Child])[]): HTMLEleme
     ...entries.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
   );
 }
+
+/** A field to search by; `/` goes to the one that is `main`. */
+export const searchField = (label: string, testid: string, main: boolean): HTMLInputElement =>
+  h("input", {
+    class: "input",
+    type: "search",
+    placeholder: label,
+    "aria-label": label,
+    autocomplete: "off",
+    spellcheck: "false",
+    maxlength: "200",
+    "data-testid": testid,
+    "data-search": main ? true : undefined,
+  });
 
 /** `/` goes to the page's field to filter or search by. Call the result when the page goes. */
 export const searchKey = (ctx: Ctx, root: HTMLElement, text = "Filter"): (() => void) =>

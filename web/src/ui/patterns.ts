@@ -100,10 +100,7 @@ export const sign = (kind: "group" | "node", id: number, dark: boolean): SVGSVGE
 
 /** A small sign of a group beside its name. */
 export function swatch(groupId: number, dark: boolean): SVGSVGElement {
-  const { color, pattern } =
-    groupId < 0
-      ? { color: dark ? "#8b949e" : "#8a919c", pattern: "plain" as Pattern }
-      : groupIdentity(groupId, dark);
+  const { color, pattern } = groupIdentity(groupId, dark);
   const marks: Record<Pattern, string> = {
     plain: "",
     stripes: "M1 9 9 1M5 13 13 5",

@@ -2,6 +2,7 @@
 // A question that is asked again and again while its answer changes: one at a time, the newest wish wins, never
 // while the page is hidden or the time shown stands still.
 import type { Ctx } from "./ctx";
+import { messageOf } from "../lib/format";
 
 /** So many times as long as an answer took is waited for before it is asked for again. */
 const PATIENCE = 4;
@@ -54,8 +55,7 @@ export class Polled<T> {
       // An answer to what is no longer asked would only flash by.
       if (!this.ended && !this.again) this.options.show(answer);
     } catch (error) {
-      if (!this.ended)
-        this.options.failed?.(error instanceof Error ? error.message : String(error));
+      if (!this.ended) this.options.failed?.(messageOf(error));
     } finally {
       this.busy = false;
       if (this.again && !this.ended) void this.run();

@@ -2,7 +2,7 @@
 // A request with what its nodes say.
 import type { Ctx } from "../../ui/ctx";
 import { h, type Child } from "../../lib/dom";
-import { facts, nodeLink } from "../../ui/parts";
+import { facts, nodeLink, closeButton } from "../../ui/parts";
 import { clock } from "../../lib/format";
 import {
   columns,
@@ -56,17 +56,7 @@ export function answer(ctx: Ctx, request: Request, hooks: Hooks): HTMLElement {
             "Stop",
           )
         : null,
-      h(
-        "button",
-        {
-          type: "button",
-          class: "icon-button",
-          "aria-label": "Close",
-          click: hooks.close,
-          "data-keep": "close",
-        },
-        "×",
-      ),
+      closeButton(hooks.close, { "data-keep": "close" }),
     ),
     ...nodes.map(([node, one]) => nodePart(ctx, node, one, hooks)),
   );

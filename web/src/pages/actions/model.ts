@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What actions take and give, as the server says it. Pure.
+import { bytes } from "../../lib/format";
 
 export interface Param {
   name: string;
@@ -149,7 +150,7 @@ export const columns = (rows: readonly Record<string, Value>[]): string[] =>
 /** A value in a cell. */
 export function shown(key: string, value: Value): string {
   if (value === null || value === "") return "–";
-  if (typeof value === "number" && BYTES.has(key)) return bytesOf(value);
+  if (typeof value === "number" && BYTES.has(key)) return bytes(value);
   if (typeof value === "number") return value.toLocaleString("en");
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (Array.isArray(value)) return value.map((one) => shown("", one)).join(", ") || "none";
@@ -157,12 +158,6 @@ export function shown(key: string, value: Value): string {
 }
 
 const BYTES = new Set(["memory", "heap_bytes", "input", "output", "queue_size"]);
-
-function bytesOf(value: number): string {
-  if (value < 1000) return `${value} B`;
-  if (value < 1e6) return `${(value / 1e3).toFixed(1)} kB`;
-  return value < 1e9 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e9).toFixed(2)} GB`;
-}
 
 /** What a person does next with a row: the action and its arguments. */
 export function next(key: string, row: Record<string, Value>): [string, string, string] | null {

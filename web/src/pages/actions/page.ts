@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at nodes and acts on them: an action, where, what it takes; the requests, and what nodes answer.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
 import { card, note, searchKey } from "../../ui/parts";
-import { clock, dateTime } from "../../lib/format";
+import { clock, dateTime, messageOf } from "../../lib/format";
 import { getJson, postJson } from "../../store/http";
 import { where } from "../../model/places";
 import { PlaceSelect } from "../../ui/place-select";
@@ -27,8 +28,7 @@ const EVERY_MS = 1000;
 const LIST_MS = 3000;
 
 export const page: Page = {
-  title: "Actions",
-  mount: (root, ctx): MountedPage => new ActionsPage(root, ctx),
+  mount: (root, ctx) => new ActionsPage(root, ctx),
 };
 
 class ActionsPage implements MountedPage {
@@ -91,7 +91,7 @@ class ActionsPage implements MountedPage {
     void this.load();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("topology")) this.place.draw();
     if (change.has("hello")) void this.load();
     if (change.has("route")) this.routed();
@@ -216,7 +216,7 @@ class ActionsPage implements MountedPage {
   }
 
   private fail(error: unknown): void {
-    setText(this.problem, error instanceof Error ? error.message : String(error));
+    setText(this.problem, messageOf(error));
     this.problem.hidden = false;
   }
 

@@ -2,7 +2,7 @@
 // One alarm. Its numbers change while it stays: the elements stay too, and with them focus and what is typed.
 import type { Ctx } from "../../ui/ctx";
 import { children as fill, h, set, text as setText } from "../../lib/dom";
-import { ago, dateTime } from "../../lib/format";
+import { ago, dateTime, messageOf } from "../../lib/format";
 import { groupLink, level, nodeLink } from "../../ui/parts";
 import type { Alarm } from "../../model/protocol";
 import { concerned } from "./model";
@@ -161,7 +161,7 @@ export class AlarmCard {
     if (by === null) return;
     run(by).then(
       () => (this.comment.value = ""),
-      (error: unknown) => this.ctx.toast((error as Error).message),
+      (error) => this.ctx.toast(messageOf(error)),
     );
   }
 }

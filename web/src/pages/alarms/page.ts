@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong, who has seen it, and what is silenced: of now, whatever time is shown.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { counted, type Shown, silenced, STATES, tagsOf, wanted } from "./model";
 import { AlarmCard } from "./alarm-card";
 import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
-import { dateTime } from "../../lib/format";
+import { dateTime, messageOf } from "../../lib/format";
 import { type Choice, choice } from "../../ui/parts";
 import type { Alarm, AlarmState, Silence } from "../../model/protocol";
+import { keepName, saidName } from "../../ui/said-name";
+import { options } from "../../ui/options";
 import "../../styles/data.css";
 import "../../styles/findings.css";
 import "./alarms.css";
 
-const NAME_KEY = "sderl.name";
 /** As many as are open without being asked for. */
 const FEW = 3;
 
 export const page: Page = {
-  title: "Alarms",
-  mount: (root, ctx): MountedPage => new AlarmsPage(root, ctx),
+  mount: (root, ctx) => new AlarmsPage(root, ctx),
 };
 
 class AlarmsPage implements MountedPage {
@@ -62,8 +63,8 @@ class AlarmsPage implements MountedPage {
       this.filter({ state: value === "raised" ? "" : value }),
     );
     this.tag.addEventListener("change", () => this.filter({ tag: this.tag.value }));
-    this.name.value = kept();
-    this.name.addEventListener("change", () => keep(this.name.value.trim()));
+    this.name.value = saidName();
+    this.name.addEventListener("change", () => keepName(this.name.value.trim()));
     root.append(
       h(
         "div",
@@ -85,7 +86,7 @@ class AlarmsPage implements MountedPage {
     this.draw();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (["alarms", "hello", "route", "connection"].some((kind) => change.has(kind as "route")))
       this.draw();
   }
@@ -174,12 +175,14 @@ class AlarmsPage implements MountedPage {
     const key = JSON.stringify([tags, chosen]);
     if (key === this.tags) return;
     this.tags = key;
-    fill(
+    const counts = new Map(tags);
+    options(
       this.tag,
-      h("option", { value: "" }, "All tags"),
-      ...tags.map(([tag, n]) => h("option", { value: tag }, `${tag} (${n})`)),
+      "All tags",
+      [...counts.keys()],
+      chosen,
+      (tag) => `${tag} (${counts.get(tag)})`,
     );
-    this.tag.value = chosen;
   }
 
   private drawSilences(silences: readonly Silence[], writable: boolean): void {
@@ -221,7 +224,7 @@ class AlarmsPage implements MountedPage {
     if (by === null) return;
     this.ctx.store
       .request("unsilence", { id, by })
-      .catch((error: unknown) => this.ctx.toast((error as Error).message));
+      .catch((error) => this.ctx.toast(messageOf(error)));
   }
 
   /** Others read who has said it. */
@@ -231,22 +234,5 @@ class AlarmsPage implements MountedPage {
     this.name.focus();
     this.ctx.toast("Say your name first: others read who has acknowledged it", "info");
     return null;
-  }
-}
-
-/** A browser may keep nothing, and say so by throwing. */
-function kept(): string {
-  try {
-    return localStorage.getItem(NAME_KEY) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-function keep(name: string): void {
-  try {
-    localStorage.setItem(NAME_KEY, name);
-  } catch {
-    // Until the page is closed, then.
   }
 }

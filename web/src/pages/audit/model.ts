@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of the audit log, as the server gives them. Pure.
+import { sentence } from "../../lib/format";
 
 export interface Entry {
   seq: number;
@@ -66,7 +67,7 @@ export function where({ where: nodes, where_total: total }: Entry): string {
 /** What the log lacks, in words; nothing where it lacks nothing. */
 export function lacks({ lost, waiting, damaged, problem, unread }: Found): string {
   return [
-    unread === null ? "" : `${unread[0]?.toUpperCase()}${unread.slice(1)}.`,
+    unread === null ? "" : sentence(unread),
     problem === null ? "" : `The log cannot be written: ${problem}.`,
     counted(waiting, "entry waits", "entries wait", "in memory."),
     counted(lost, "entry was", "entries were", "lost since this monitoring node began."),

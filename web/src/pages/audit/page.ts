@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who did what, where, with which result: the newest first, searched and filtered.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { clock, count, dateTime } from "../../lib/format";
-import { card, facts, nodeLink, searchKey } from "../../ui/parts";
+import { clock, count, dateTime, messageOf } from "../../lib/format";
+import { card, facts, nodeLink, searchKey, closeButton, searchField } from "../../ui/parts";
 import { getJson } from "../../store/http";
 import { names, options } from "../../ui/options";
 import { Polled } from "../../ui/polled";
@@ -18,14 +19,13 @@ const REST_MS = 250;
 const KEYS = ["text", "who", "node", "result", "request"] as const;
 
 export const page: Page = {
-  title: "Audit",
-  mount: (root, ctx): MountedPage => new AuditPage(root, ctx),
+  mount: (root, ctx) => new AuditPage(root, ctx),
 };
 
 class AuditPage implements MountedPage {
   private readonly table: Table<Entry>;
-  private readonly text = field("Search", "text", true);
-  private readonly who = field("By whom", "who", false);
+  private readonly text = searchField("Search", "audit-text", true);
+  private readonly who = searchField("By whom", "audit-who", false);
   private readonly result = h(
     "select",
     { class: "select", "aria-label": "Result" },
@@ -136,7 +136,7 @@ class AuditPage implements MountedPage {
     });
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("topology") || change.has("route")) this.drawTools();
     if (change.has("hello") || change.has("route")) this.polled.refresh();
   }
@@ -208,7 +208,7 @@ class AuditPage implements MountedPage {
       this.more.hidden = !found.more;
       this.draw(found);
     } catch (error) {
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      this.ctx.toast(messageOf(error));
     } finally {
       this.more.disabled = false;
     }
@@ -227,11 +227,7 @@ class AuditPage implements MountedPage {
         h("span", { class: `audit-result audit-${entry.result}` }, entry.result),
         h("strong", {}, entry.what),
         h("span", { class: "spring" }),
-        h(
-          "button",
-          { type: "button", class: "icon-button", "aria-label": "Close", click: close },
-          "×",
-        ),
+        closeButton(close),
       ),
       facts(
         (
@@ -291,16 +287,3 @@ class AuditPage implements MountedPage {
       );
   }
 }
-
-const field = (label: string, key: string, search: boolean): HTMLInputElement =>
-  h("input", {
-    class: "input",
-    type: "search",
-    placeholder: label,
-    "aria-label": label,
-    autocomplete: "off",
-    spellcheck: "false",
-    maxlength: "200",
-    "data-testid": `audit-${key}`,
-    "data-search": search ? true : undefined,
-  });

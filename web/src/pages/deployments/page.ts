@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the service of operations does with the cluster: what is under way, what is left, and what was done before.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import type { Operation, Revision } from "../../model/protocol";
 import { behind, stateWords } from "../../model/operation";
 import { asked, type Asked, stateMark } from "../../ui/operation";
@@ -10,20 +11,19 @@ import { children as fill, h, prose, set, text as setText } from "../../lib/dom"
 import { list } from "./list";
 import { PlanCard } from "./plan";
 import { RecordCard } from "./record";
-import { when } from "./when";
+import { isNarrow, when } from "./when";
 import "../../styles/data.css";
 import "../../styles/operation.css";
 
 export const page: Page = {
-  title: "Deployments",
-  mount: (root, ctx): MountedPage => new DeploymentsPage(root, ctx),
+  mount: (root, ctx) => new DeploymentsPage(root, ctx),
 };
 
 type Host = Operation["status"]["hosts"][number];
 
 /** On a phone there is no room for the folders of a file that was applied. */
 const shortened = (what: string): string =>
-  matchMedia("(max-width: 640px)").matches ? what.replace(/^apply .*\/(?=[^/])/, "apply ") : what;
+  isNarrow() ? what.replace(/^apply .*\/(?=[^/])/, "apply ") : what;
 
 class DeploymentsPage implements MountedPage {
   private readonly head = h("p", { class: "muted", "data-testid": "ops-cluster" });
@@ -153,7 +153,7 @@ class DeploymentsPage implements MountedPage {
     this.draw(null);
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (!change.has("hello")) return;
     this.asked.refresh();
     this.record.refresh();

@@ -3,7 +3,7 @@
 import type { Ctx } from "../../ui/ctx";
 import { card } from "../../ui/parts";
 import { h, prose, text as setText } from "../../lib/dom";
-import { count } from "../../lib/format";
+import { count, messageOf, sentence } from "../../lib/format";
 import { postJson } from "../../store/http";
 import { list } from "./list";
 
@@ -141,7 +141,7 @@ export class PlanCard {
     } catch (error) {
       if (asked !== this.asked) return;
       this.result.hidden = true;
-      this.fail(error instanceof Error ? error.message : String(error));
+      this.fail(messageOf(error));
     }
     this.go.disabled = false;
   }
@@ -159,7 +159,7 @@ export class PlanCard {
   }
 
   private fail(message: string): void {
-    setText(this.problem, message.slice(0, 1).toUpperCase() + message.slice(1));
+    setText(this.problem, sentence(message));
     this.problem.hidden = false;
   }
 }

@@ -10,6 +10,7 @@ import { type Found, withNewest, withOlder } from "./record-model";
 import { isNarrow, when } from "./when";
 import { getJson } from "../../store/http";
 import { Polled } from "../../ui/polled";
+import { messageOf, sentence } from "../../lib/format";
 
 const PAGE = 100;
 const EVERY_MS = 3_000;
@@ -152,7 +153,7 @@ export class RecordCard {
       if (asked !== this.kind.value || this.known?.next !== from) return;
       this.draw(withOlder(this.known, found));
     } catch (error) {
-      this.fail(error instanceof Error ? error.message : String(error));
+      this.fail(messageOf(error));
     } finally {
       this.more.disabled = false;
     }
@@ -171,7 +172,7 @@ export class RecordCard {
   }
 
   private fail(message: string): void {
-    setText(this.problem, message.slice(0, 1).toUpperCase() + message.slice(1));
+    setText(this.problem, sentence(message));
     this.problem.hidden = false;
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened, newest first; one can go to the time of each.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "./model";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { clock, count, dateTime, withUnit } from "../../lib/format";
+import { clock, count, dateTime, withUnit, messageOf } from "../../lib/format";
 import {
   card,
   type Choice,
@@ -13,6 +14,7 @@ import {
   level,
   nodeLink,
   searchKey,
+  closeButton,
 } from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
 import { names, options } from "../../ui/options";
@@ -29,8 +31,7 @@ import "./events.css";
 const OLDER = 500;
 
 export const page: Page = {
-  title: "Events",
-  mount: (root, ctx): MountedPage => new EventsPage(root, ctx),
+  mount: (root, ctx) => new EventsPage(root, ctx),
 };
 
 interface Gathered {
@@ -189,7 +190,7 @@ class EventsPage implements MountedPage {
     if (this.filtered()) void this.ask({});
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("hello")) this.extra = [];
     if (
       ["events", "topology", "route", "time", "hello"].some((kind) => change.has(kind as "events"))
@@ -220,11 +221,7 @@ class EventsPage implements MountedPage {
         h("span", { class: "muted" }, kindText(event.kind, incident)),
         event.group ? groupLink(this.ctx, event.group) : null,
         event.node ? nodeLink(this.ctx, event.node) : null,
-        h(
-          "button",
-          { type: "button", class: "icon-button event-close", "aria-label": "Close", click: close },
-          "×",
-        ),
+        closeButton(close, { class: "icon-button event-close" }),
       ),
       h("p", {}, event.text),
       details.length > 0
@@ -362,8 +359,7 @@ class EventsPage implements MountedPage {
       this.draw();
       return this.shown.length - before;
     } catch (error) {
-      if (more.before !== undefined)
-        this.ctx.toast(error instanceof Error ? error.message : String(error));
+      if (more.before !== undefined) this.ctx.toast(messageOf(error));
       return null;
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of the cluster that a service of operations keeps, the instances of one, and the groups.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import type { Instance, Operation } from "../../model/protocol";
 import { families, type FamilyRow, familyOf, stateWords } from "../../model/operation";
 import { asked, type Asked } from "../../ui/operation";
@@ -12,8 +13,7 @@ import "../../styles/data.css";
 import "../../styles/operation.css";
 
 export const page: Page = {
-  title: "Families",
-  mount: (root, ctx): MountedPage => new FamiliesPage(root, ctx),
+  mount: (root, ctx) => new FamiliesPage(root, ctx),
 };
 
 class FamiliesPage implements MountedPage {
@@ -63,7 +63,7 @@ class FamiliesPage implements MountedPage {
     this.draw();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("hello")) this.asked.refresh();
     if (change.has("route")) this.draw();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was found in the numbers: where, since when, on what evidence, and what to do.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { inOrder } from "../../model/findings";
 import type { State } from "../../model/triage";
 import { CHECKS, counted, kindsOf, opened, type Shown, STATES, unchecked, wanted } from "./model";
@@ -10,12 +11,12 @@ import { exportButton } from "../../ui/exporting";
 import { type Choice, choice } from "../../ui/parts";
 import { shownTime } from "../../ui/period";
 import type { Finding } from "../../model/protocol";
+import { options } from "../../ui/options";
 import "../../styles/data.css";
 import "../../styles/findings.css";
 
 export const page: Page = {
-  title: "Findings",
-  mount: (root, ctx): MountedPage => new FindingsPage(root, ctx),
+  mount: (root, ctx) => new FindingsPage(root, ctx),
 };
 
 class FindingsPage implements MountedPage {
@@ -68,7 +69,7 @@ class FindingsPage implements MountedPage {
     this.draw();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (["findings", "time", "route", "topology"].some((kind) => change.has(kind as "time")))
       this.draw();
   }
@@ -130,14 +131,14 @@ class FindingsPage implements MountedPage {
     const key = JSON.stringify([kinds, chosen]);
     if (key === this.kinds) return;
     this.kinds = key;
-    fill(
+    const counts = new Map(kinds);
+    options(
       this.kind,
-      h("option", { value: "" }, "All kinds"),
-      ...kinds.map(([kind, n]) =>
-        h("option", { value: kind }, `${kind.replaceAll("_", " ")} (${n})`),
-      ),
+      "All kinds",
+      [...counts.keys()],
+      chosen,
+      (kind) => `${kind.replaceAll("_", " ")} (${counts.get(kind)})`,
     );
-    this.kind.value = chosen;
   }
 
   private drawNothing(waiting: boolean, others: number): void {

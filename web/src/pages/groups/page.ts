@@ -2,8 +2,7 @@
 // Groups: the cluster from above.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { takeHooks } from "../../ui/hooks";
-import { icon } from "../../ui/icons";
-import { emptyState } from "../../ui/parts";
+import { emptyState, iconButton } from "../../ui/parts";
 import { h } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";
 import type { Match } from "../../model/search";
@@ -230,38 +229,16 @@ class GroupsPage implements MountedPage {
   }
 
   private buttons(): HTMLElement {
-    const button = (name: Parameters<typeof icon>[0], label: string, run: () => void) =>
-      h(
-        "button",
-        { class: "icon-button", "aria-label": label, title: label, onclick: run },
-        icon(name),
-      );
     return h(
       "div",
       { class: "map-buttons card" },
-      button("plus", "Zoom in (+)", () => this.view.zoomBy(1.5)),
-      button("minus", "Zoom out (-)", () => this.view.zoomBy(1 / 1.5)),
-      button("fit", "Show all (0)", () => this.view.fit()),
-      h(
-        "button",
-        {
-          class: "icon-button list-button",
-          "aria-label": "List",
-          title: "List",
-          onclick: () => this.showPanel(true),
-        },
-        icon("menu"),
-      ),
-      h(
-        "button",
-        {
-          class: "icon-button legend-button",
-          "aria-label": "Legend",
-          title: "Legend",
-          onclick: () => this.toggleLegend(),
-        },
-        icon("help"),
-      ),
+      iconButton("plus", "Zoom in (+)", () => this.view.zoomBy(1.5)),
+      iconButton("minus", "Zoom out (-)", () => this.view.zoomBy(1 / 1.5)),
+      iconButton("fit", "Show all (0)", () => this.view.fit()),
+      iconButton("menu", "List", () => this.showPanel(true), { class: "icon-button list-button" }),
+      iconButton("help", "Legend", () => this.toggleLegend(), {
+        class: "icon-button legend-button",
+      }),
     );
   }
 
@@ -336,4 +313,4 @@ class GroupsPage implements MountedPage {
   }
 }
 
-export const page: Page = { title: "Groups", mount: (root, ctx) => new GroupsPage(root, ctx) };
+export const page: Page = { mount: (root, ctx) => new GroupsPage(root, ctx) };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the nodes log, newest first, as it comes; and searches in what is kept.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { bytes, clock, count, dateTime } from "../../lib/format";
+import { bytes, clock, count, dateTime, messageOf } from "../../lib/format";
 import {
   card,
   type Choice,
@@ -12,6 +13,8 @@ import {
   level,
   nodeLink,
   searchKey,
+  closeButton,
+  searchField,
 } from "../../ui/parts";
 import { names, options } from "../../ui/options";
 import { stoppedAt } from "../../ui/period";
@@ -41,14 +44,13 @@ const EVERY_MS = 1000;
 const REST_MS = 250;
 
 export const page: Page = {
-  title: "Log",
-  mount: (root, ctx): MountedPage => new LogPageView(root, ctx),
+  mount: (root, ctx) => new LogPageView(root, ctx),
 };
 
 class LogPageView implements MountedPage {
   private readonly table: Table<LogEvent>;
-  private readonly text = field("Search the text", "text", true);
-  private readonly module = field("Module, as m or m:f", "module", false);
+  private readonly text = searchField("Search the text", "log-text", true);
+  private readonly module = searchField("Module, as m or m:f", "log-module", false);
   private readonly level = h(
     "select",
     { class: "select", "aria-label": "Level" },
@@ -183,7 +185,7 @@ class LogPageView implements MountedPage {
     });
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("hello")) this.anew();
     if (change.has("topology") || change.has("route")) this.drawOptions();
     this.time.update(change);
@@ -307,7 +309,7 @@ class LogPageView implements MountedPage {
     } catch (error) {
       if (question !== this.question) return;
       this.more.disabled = false;
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      this.ctx.toast(messageOf(error));
     }
   }
 
@@ -324,11 +326,7 @@ class LogPageView implements MountedPage {
       h(
         "div",
         { class: "row" },
-        h(
-          "button",
-          { type: "button", class: "icon-button log-close", "aria-label": "Close", click: close },
-          "×",
-        ),
+        closeButton(close, { class: "icon-button log-close" }),
         level(event.level),
         h("span", { class: "num" }, dateTime(event.t)),
         nodeLink(this.ctx, event.node),
@@ -362,16 +360,3 @@ class LogPageView implements MountedPage {
     options(this.group, "All groups", groups, filter.group);
   }
 }
-
-const field = (label: string, key: string, search: boolean): HTMLInputElement =>
-  h("input", {
-    class: "input",
-    type: "search",
-    placeholder: label,
-    "aria-label": label,
-    autocomplete: "off",
-    spellcheck: "false",
-    maxlength: "200",
-    "data-testid": `log-${key}`,
-    "data-search": search ? true : undefined,
-  });

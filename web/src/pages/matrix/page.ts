@@ -342,4 +342,4 @@ class MatrixPage implements MountedPage {
   }
 }
 
-export const page: Page = { title: "Matrix", mount: (root, ctx) => new MatrixPage(root, ctx) };
+export const page: Page = { mount: (root, ctx) => new MatrixPage(root, ctx) };

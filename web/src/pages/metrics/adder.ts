@@ -5,7 +5,8 @@ import { natural } from "../../lib/natural";
 import type { FrontChart, Metric, Place } from "../../model/protocol";
 import type { Ctx } from "../../ui/ctx";
 import { options } from "../../ui/options";
-import { familyOf, formTag, metricOf, offered, tagsOf } from "./model";
+import { formTag, metricOf, offered, tagsOf } from "./model";
+import { family } from "../../model/places";
 
 const LIST = "metrics-known";
 const PLACES = "metrics-places";
@@ -115,7 +116,7 @@ export class Adder {
     const names =
       kind === "group"
         ? (topology?.groups ?? []).map((group) => group.name)
-        : (topology?.nodes ?? []).map(({ name }) => (kind === "family" ? familyOf(name) : name));
+        : (topology?.nodes ?? []).map(({ name }) => (kind === "family" ? family(name) : name));
     const wanted = kind === "cluster" ? [] : [...new Set(names)].sort(natural);
     this.name.hidden = kind === "cluster";
     set(this.name, "placeholder", KINDS.find(([value]) => value === kind)?.[1] ?? "");

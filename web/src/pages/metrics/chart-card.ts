@@ -5,9 +5,10 @@ import { h, set, text as setText } from "../../lib/dom";
 import { withUnit } from "../../lib/format";
 import type { FrontChart, Metric, Series } from "../../model/protocol";
 import type { Ctx } from "../../ui/ctx";
-import { icon } from "../../ui/icons";
+import type { IconName } from "../../ui/icons";
 import { seekShown } from "../../ui/period";
 import { about, lines, placeText } from "./model";
+import { iconButton } from "../../ui/parts";
 
 export interface CardActions {
   move(by: -1 | 1): void;
@@ -28,18 +29,8 @@ export class ChartCard {
     actions: CardActions,
   ) {
     const title = `${of.metric}, ${placeText(of.place)}`;
-    const button = (label: string, name: "left" | "right" | "close", run: () => void) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "icon-button",
-          title: label,
-          "aria-label": `${label}: ${title}`,
-          click: run,
-        },
-        icon(name),
-      );
+    const button = (label: string, name: IconName, run: () => void) =>
+      iconButton(name, label, run, { "aria-label": `${label}: ${title}` });
     this.earlier = button("Earlier", "left", () => actions.move(-1));
     this.later = button("Later", "right", () => actions.move(1));
     const share = metric?.unit === "share";

@@ -152,10 +152,6 @@ function label(key: string, name: string): string {
   return tags === "" || key === name ? key : tags.slice(1, -1).replaceAll('"', "");
 }
 
-/** The family of a node: its name without the host and the number at the end. */
-export const familyOf = (node: string): string =>
-  (node.split("@", 1)[0] as string).replace(/[-_]?[0-9]+$/, "");
-
 export const sameCharts = (a: readonly FrontChart[], b: readonly FrontChart[]): boolean =>
   encodeCharts(a) === encodeCharts(b);
 

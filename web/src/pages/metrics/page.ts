@@ -24,6 +24,7 @@ import {
   WINDOWS,
   type WindowName,
 } from "./model";
+import { messageOf } from "../../lib/format";
 import "../../styles/data.css";
 import "../../styles/charts.css";
 import "../../styles/findings.css";
@@ -34,8 +35,7 @@ const LONGEST_REFRESH_MS = 60_000;
 const LONGEST_HISTORY_MS = 86_400_000;
 
 export const page: Page = {
-  title: "Metrics",
-  mount: (root, ctx): MountedPage => new MetricsPage(root, ctx),
+  mount: (root, ctx) => new MetricsPage(root, ctx),
 };
 
 class MetricsPage implements MountedPage {
@@ -174,7 +174,7 @@ class MetricsPage implements MountedPage {
       this.offered = null;
       this.draw();
     } catch (error) {
-      this.ctx.toast((error as Error).message);
+      this.ctx.toast(messageOf(error));
     }
   }
 
@@ -242,7 +242,7 @@ class MetricsPage implements MountedPage {
       await this.load();
       this.ctx.go("metrics", then);
     } catch (error) {
-      this.ctx.toast((error as Error).message);
+      this.ctx.toast(messageOf(error));
       await this.load();
     }
   }
@@ -373,7 +373,7 @@ class MetricsPage implements MountedPage {
         card.draw(answer, { ...range, mark: stoppedAt(this.ctx) });
       } catch (error) {
         card.draw({ t: [], columns: {} }, { ...range, mark: null });
-        card.say((error as Error).message);
+        card.say(messageOf(error));
       }
     }
   }

@@ -3,7 +3,7 @@
 import type { Ctx } from "../../ui/ctx";
 import { type Chart, chart } from "../../lib/chart";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { ago, count, dateTime, rate } from "../../lib/format";
+import { ago, count, dateTime, rate, messageOf } from "../../lib/format";
 import { card, facts, groupLink, level, nodeLink } from "../../ui/parts";
 import {
   chartSpan,
@@ -350,15 +350,7 @@ export class GroupView {
         ),
       );
     } catch (error) {
-      fill(
-        this.found,
-        h(
-          "p",
-          { class: "note" },
-          level("warning"),
-          ` ${error instanceof Error ? error.message : String(error)}`,
-        ),
-      );
+      fill(this.found, h("p", { class: "note" }, level("warning"), ` ${messageOf(error)}`));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups and the names registered in them: who, where, how many, and how often that changes.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { measure } from "../../lib/columns";
 import { h } from "../../lib/dom";
 import { count, type Format, number } from "../../lib/format";
@@ -13,13 +14,12 @@ import "../../styles/data.css";
 import "./names.css";
 
 export const page: Page = {
-  title: "Names",
-  mount: (root, ctx): MountedPage => new NamesPage(root, ctx),
+  mount: (root, ctx) => new NamesPage(root, ctx),
 };
 
 interface Row {
   group: TopologyGroup;
-  coordinator: string | null;
+
   /** By the newest frame; a topology comes only when something else has changed. */
   names: number | null;
   registrations: number | null;
@@ -89,7 +89,7 @@ class NamesPage implements MountedPage {
     this.draw();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("topology") || change.has("frame") || change.has("route")) this.draw();
     this.view?.update(change);
   }
@@ -118,8 +118,7 @@ class NamesPage implements MountedPage {
     this.groups.rows(
       groups.map((group) => ({
         group,
-        coordinator:
-          group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
+
         names: namesOf(topology, frame, group),
         registrations: frame?.group(group.id)?.["regs_s"] ?? null,
       })),

@@ -7,7 +7,6 @@ import "../../styles/data.css";
 import "./node.css";
 
 export const page: Page = {
-  title: "Nodes",
   mount(root, ctx) {
     const open = (name: string | null): MountedPage =>
       name === null ? mountPicker(root, ctx) : mountNode(root, ctx, name);

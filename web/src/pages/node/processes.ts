@@ -6,7 +6,7 @@ import { type Table, table } from "../../lib/table";
 import type { ProcessRow } from "../../model/protocol";
 import { children as fill, h } from "../../lib/dom";
 import { measure } from "../../lib/columns";
-import { bytes, count, number, withUnit } from "../../lib/format";
+import { bytes, count, number, withUnit, messageOf } from "../../lib/format";
 
 const NONE = "No process stands out, or the node has not listed them yet.";
 
@@ -67,7 +67,7 @@ export class Processes {
         processFacts(await this.ctx.store.request("process", { node: this.node, pid: row.pid })),
       );
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       fill(
         body,
         note(`The node gave no answer (${message}). The list had:`),

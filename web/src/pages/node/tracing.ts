@@ -4,6 +4,7 @@ import type { Ctx } from "../../ui/ctx";
 import { dialog } from "../../ui/parts";
 import { h, set, text as setText } from "../../lib/dom";
 import { RequestError } from "../../store/requests";
+import { messageOf } from "../../lib/format";
 
 const READ_ONLY =
   "This dashboard is read-only, so tracing cannot be turned on here. It can when the dashboard is started with --write.";
@@ -129,7 +130,7 @@ export class TraceSwitch {
             !element.open ||
             !(error instanceof RequestError && error.code === "unavailable")
           ) {
-            setText(cost, error instanceof Error ? error.message : String(error));
+            setText(cost, messageOf(error));
             return;
           }
           await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
@@ -150,7 +151,7 @@ export class TraceSwitch {
       await this.ctx.store.request("trace", { node: this.node, on, ...options, confirm: true });
       this.ctx.toast(on ? `Tracing ${this.node}` : `Tracing of ${this.node} is off`, "info");
     } catch (error) {
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      this.ctx.toast(messageOf(error));
     }
   }
 }

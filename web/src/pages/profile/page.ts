@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import type { Change } from "../../store/signals";
 import { h } from "../../lib/dom";
-import { count } from "../../lib/format";
+import { count, messageOf, sentence } from "../../lib/format";
 import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { isRecorded } from "../../ui/recorded";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
@@ -87,12 +87,7 @@ class ProfilePage implements MountedPage {
         this.shown = new Shown(this.root, this.ctx, about, first);
     } catch (error) {
       if (!this.ended && isRecorded(this.ctx.store.hello, "profile"))
-        this.root.replaceChildren(
-          emptyState(
-            "The recording does not answer",
-            error instanceof Error ? error.message : String(error),
-          ),
-        );
+        this.root.replaceChildren(emptyState("The recording does not answer", messageOf(error)));
     }
     this.asking = false;
     // What it is was said meanwhile.
@@ -364,7 +359,7 @@ class Shown {
       this.show(processes);
       this.ctx.setQuery({ lanes: this.lanes.map((one) => one.process).join(",") });
     } catch (error) {
-      if (!this.ended) this.ctx.toast(error instanceof Error ? error.message : String(error));
+      if (!this.ended) this.ctx.toast(messageOf(error));
     }
   }
 
@@ -459,10 +454,4 @@ const numbered = (text: string | undefined): number | null => {
 const listing = (text: string | undefined, hasPorts: boolean): Listing =>
   text === "tree" || (text === "ports" && hasPorts) ? text : "list";
 
-function sentence(text: string): string {
-  // The name of a file stays as it is.
-  const first = /^[a-z]+ /.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
-  return /[.!?]$/.test(first) ? first : `${first}.`;
-}
-
-export const page: Page = { title: "Profile", mount: (root, ctx) => new ProfilePage(root, ctx) };
+export const page: Page = { mount: (root, ctx) => new ProfilePage(root, ctx) };

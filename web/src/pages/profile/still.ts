@@ -2,6 +2,7 @@
 // What the server is asked about the part of the time that is shown: when that has stood still for a moment. Of several
 // answers only that to the last question is drawn.
 import { set } from "../../lib/dom";
+import { messageOf } from "../../lib/format";
 
 const LATER_MS = 400;
 
@@ -40,7 +41,7 @@ export class Still {
       if (mine !== this.asked) return;
       // Asked again when somebody comes back to it.
       this.of = "";
-      this.failed(error instanceof Error ? error.message : String(error));
+      this.failed(messageOf(error));
     } finally {
       if (mine === this.asked) set(this.root(), "aria-busy", null);
     }

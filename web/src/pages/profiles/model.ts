@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of a running cluster, as the server tells them, in words. Pure.
-import { bytes, count, duration, lasting, share } from "../../lib/format";
+import { bytes, count, duration, lasting, share, sentence } from "../../lib/format";
 
 export type Kind = "sampling" | "concurrency" | "messages" | "calls";
 export type State = "preparing" | "ready" | "running" | "ending" | "ended" | "failed" | "lost";
@@ -129,12 +129,6 @@ export function going(profile: Profile, now: number): string {
   if (state === "lost")
     return "The monitoring node, or what keeps its profiles, ended while it ran.";
   return "";
-}
-
-function sentence(text: string): string {
-  // The name of a node or a file stays as it is.
-  const first = /^[a-z]+ /.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
-  return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
 /** What a recording costs a node, as its trial has told. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of the running cluster: begins to sample or record nodes, follows that, opens what came of it.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { arrange, h, prose, set, text as setText } from "../../lib/dom";
-import { bytes } from "../../lib/format";
+import { bytes, messageOf } from "../../lib/format";
 import { card, type Choice, choice, dialog, emptyState, note, searchKey } from "../../ui/parts";
 import { PlaceSelect } from "../../ui/place-select";
 import { saidName } from "../../ui/said-name";
@@ -114,7 +115,7 @@ class ProfilesPage implements MountedPage {
     void this.ask();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("topology")) this.place.draw();
     if (change.has("hello")) void this.ask();
     if (change.has("route")) this.routed();
@@ -216,7 +217,7 @@ class ProfilesPage implements MountedPage {
 
   private fail(error: unknown, isUnanswered = false): void {
     this.isUnanswered = isUnanswered;
-    setText(this.problem, error instanceof Error ? error.message : String(error));
+    setText(this.problem, messageOf(error));
     this.problem.hidden = false;
   }
 
@@ -291,7 +292,7 @@ class ProfilesPage implements MountedPage {
     try {
       await postJson(`api/v1/profiles/${encodeURIComponent(id)}/${what}`, body, saidName());
     } catch (error) {
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      this.ctx.toast(messageOf(error));
     }
     await this.ask();
   }
@@ -329,7 +330,7 @@ class ProfilesPage implements MountedPage {
     try {
       await remove(`api/v1/profiles/${encodeURIComponent(id)}`, saidName());
     } catch (error) {
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      this.ctx.toast(messageOf(error));
     }
     await this.ask();
   }
@@ -354,6 +355,5 @@ const field = (label: string, input: HTMLElement): HTMLElement =>
   h("label", { class: "profiles-field" }, h("span", {}, label), input);
 
 export const page: Page = {
-  title: "Profiles",
   mount: (root, ctx) => new ProfilesPage(root, ctx),
 };

@@ -3,8 +3,7 @@
 import { h, set, text as setText } from "../../lib/dom";
 import { number, share } from "../../lib/format";
 import { type Chart, chart } from "../../lib/chart";
-import { card } from "../../ui/parts";
-import { icon, type IconName } from "../../ui/icons";
+import { card, iconButton } from "../../ui/parts";
 import type { Shares } from "./answers";
 import { clampColumns, type Columns, moved, partOf, rangeText } from "./model";
 
@@ -45,12 +44,7 @@ export class Curves {
       onPick,
     });
     this.queue = chart({ title: "Messages in mailboxes", format: number, height: 130, onPick });
-    const button = (name: IconName, label: string, act: () => void) =>
-      h(
-        "button",
-        { type: "button", class: "icon-button", title: label, "aria-label": label, onclick: act },
-        icon(name),
-      );
+
     for (const one of [this.first, this.after])
       one.input.addEventListener("input", () => this.slid(one === this.first));
     this.root = card(
@@ -75,9 +69,9 @@ export class Curves {
         h(
           "div",
           { class: "row" },
-          button("left", "Earlier ([)", () => this.move(-1)),
-          button("right", "Later (])", () => this.move(1)),
-          button("fit", "The whole time (Home)", () => this.all()),
+          iconButton("left", "Earlier ([)", () => this.move(-1)),
+          iconButton("right", "Later (])", () => this.move(1)),
+          iconButton("fit", "The whole time (Home)", () => this.all()),
         ),
       ),
       this.says,

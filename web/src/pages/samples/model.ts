@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words and ranges of a page of samples. Pure.
 import { lasting, percent } from "../../lib/format";
-import type { About, Mailbox, OverallColumn, Share, Shares } from "./answers";
+import type { About, Mailbox, OverallColumn, Share } from "./answers";
 
 /** Columns from `first` on, up to and without `after`. */
 export interface Columns {
@@ -113,10 +113,6 @@ export const schedulerText = (type: string): string => THREADS[type] ?? type;
 /** The first rows and how many there are. */
 export const rowsText = (shown: number, all: number, what: string): string =>
   shown < all ? `The first ${shown} of ${all} ${what}.` : `${all} ${what}.`;
-
-/** What ran, in one number for each column of the curves. */
-export const busyOf = (curves: Shares["curves"]): number[] =>
-  curves.map(({ running, runnable, collecting }) => running + runnable + collecting);
 
 /** Memory by what it is for, which together is all of it. */
 export function memoryOf(

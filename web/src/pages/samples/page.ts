@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import type { Change } from "../../store/signals";
 import { h, set, text as setText } from "../../lib/dom";
-import { count, lasting, share } from "../../lib/format";
+import { count, lasting, share, messageOf } from "../../lib/format";
 import { isRecorded } from "../../ui/recorded";
 import { card, type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { type About, getAbout, getShares, type Shares } from "./answers";
@@ -69,12 +69,7 @@ class SamplesPage implements MountedPage {
       if (!this.ended && this.shown === null) this.shown = new Shown(this.root, this.ctx, about);
     } catch (error) {
       if (!this.ended && isRecorded(this.ctx.store.hello, "samples"))
-        this.root.replaceChildren(
-          emptyState(
-            "The samples do not answer",
-            error instanceof Error ? error.message : String(error),
-          ),
-        );
+        this.root.replaceChildren(emptyState("The samples do not answer", messageOf(error)));
     }
     this.asking = false;
     if (hello === null && this.ctx.store.hello !== null && this.shown === null) void this.ask();
@@ -262,8 +257,7 @@ class Shown {
       const shares = await getShares({ part, node: text("node"), kind: text("kind") }, ROWS);
       if (mine === this.asked) this.draw(shares);
     } catch (error) {
-      if (mine === this.asked)
-        this.ctx.toast(error instanceof Error ? error.message : String(error));
+      if (mine === this.asked) this.ctx.toast(messageOf(error));
     } finally {
       if (mine === this.asked) set(this.root, "aria-busy", null);
     }
@@ -322,4 +316,4 @@ class Shown {
 
 const status = () => h("p", { class: "profile-says muted num", role: "status" });
 
-export const page: Page = { title: "Samples", mount: (root, ctx) => new SamplesPage(root, ctx) };
+export const page: Page = { mount: (root, ctx) => new SamplesPage(root, ctx) };

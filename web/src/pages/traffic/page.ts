@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends how much to whom: by link, group edge, gateway and group, with percentiles over the time chosen.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Change } from "../../store/signals";
 import { type Chart, chart } from "../../lib/chart";
 import { type Choice, choice, searchKey } from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
@@ -49,8 +50,7 @@ const EMPTY: Partial<Record<By, string>> = {
 };
 
 export const page: Page = {
-  title: "Traffic",
-  mount: (root, ctx): MountedPage => new TrafficPage(root, ctx),
+  mount: (root, ctx) => new TrafficPage(root, ctx),
 };
 
 class TrafficPage implements MountedPage {
@@ -201,7 +201,7 @@ class TrafficPage implements MountedPage {
     this.rebuild();
   }
 
-  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+  update(change: Change): void {
     if (change.has("frame")) this.kinds.draw(this.ctx.store.shown.frame?.kinds);
     if (change.has("hello")) this.refresh();
     this.time.update(change);

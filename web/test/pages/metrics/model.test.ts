@@ -7,7 +7,6 @@ import {
   decodeCharts,
   draft,
   encodeCharts,
-  familyOf,
   formTag,
   lines,
   metricOf,
@@ -20,6 +19,7 @@ import {
   windowMs,
 } from "../../../src/pages/metrics/model";
 import { METRICS } from "../../../src/dev/metrics";
+import { family } from "../../../src/model/places";
 
 const odd: FrontChart[] = [
   { metric: "mem", place: { kind: "cluster" } },
@@ -142,7 +142,7 @@ describe("a chart", () => {
 });
 
 it("tells the family of a node", () => {
-  expect(["web12@host", "web-12@host", "web_1", "web"].map(familyOf)).toEqual([
+  expect(["web12@host", "web-12@host", "web_1", "web"].map(family)).toEqual([
     "web",
     "web",
     "web",

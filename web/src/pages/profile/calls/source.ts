@@ -3,6 +3,7 @@
 import { h } from "../../../lib/dom";
 import { dialog } from "../../../ui/parts";
 import { getSource, type Source } from "../answers";
+import { messageOf } from "../../../lib/format";
 
 /** A button that shows it. */
 export const sourceButton = (
@@ -40,7 +41,7 @@ async function showSource(
     shown.classList.add("profile-source");
     shown.querySelector(".is-function")?.scrollIntoView({ block: "center" });
   } catch (error) {
-    if (isWanted()) failed(error instanceof Error ? error.message : String(error));
+    if (isWanted()) failed(messageOf(error));
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends how much to whom in the part of the run that is shown: a graph, and a table of the same.
 import { h, set, text as setText } from "../../../lib/dom";
-import { bytes, count } from "../../../lib/format";
+import { bytes, count, messageOf } from "../../../lib/format";
 import { type Table, table } from "../../../lib/table";
 import { card, type Choice, choice } from "../../../ui/parts";
 import { type About } from "../answers";
@@ -142,7 +142,7 @@ export class MessagesCard {
       if (mine !== this.turn) return;
       // Asked again when somebody comes back to it.
       this.of = "";
-      setText(this.says, error instanceof Error ? error.message : String(error));
+      setText(this.says, messageOf(error));
       this.around.hidden = asked.around === "";
       this.graph.draw(NOTHING, asked);
       this.table.empty("No answer.");

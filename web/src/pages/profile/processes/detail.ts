@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process: what it did, where it waited, for whom, and its messages.
 import { children as fill, h } from "../../../lib/dom";
-import { bytes, count } from "../../../lib/format";
-import { card, facts } from "../../../ui/parts";
+import { bytes, count, messageOf } from "../../../lib/format";
+import { card, facts, closeButton } from "../../../ui/parts";
 import { type About, type Details, getDetails, type Peer } from "../answers";
 import { schedulerName } from "../nodes-model";
 import { lasting, type Range } from "../range";
@@ -47,23 +47,14 @@ export class Detail {
       if (this.process === process) this.draw(details);
     } catch (error) {
       if (this.process !== process) return;
-      this.events.failed(error instanceof Error ? error.message : String(error));
+      this.events.failed(messageOf(error));
       this.events.closed();
     }
   }
 
   private draw(details: Details): void {
     const { process: p } = details;
-    const close = h(
-      "button",
-      {
-        type: "button",
-        class: "icon-button",
-        "aria-label": "Close",
-        onclick: () => this.events.closed(),
-      },
-      "×",
-    );
+    const close = closeButton(() => this.events.closed());
     const known = facts([
       ["Begins in", p.entry === "" ? "not known" : p.entry],
       ["Parent", p.parent === 0 ? "not known" : this.link(p.parent, p.parent_name)],

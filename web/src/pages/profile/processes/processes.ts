@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of processes: asked of the server in its order, of which some have lanes.
 import { h, set, text as setText } from "../../../lib/dom";
-import { bytes, count } from "../../../lib/format";
+import { bytes, count, messageOf } from "../../../lib/format";
 import { type Column, type Table, table } from "../../../lib/table";
 import { card, type Choice, choice } from "../../../ui/parts";
 import { type About, getProcesses, type Of, type Process, type Sums } from "../answers";
@@ -258,8 +258,7 @@ export class Processes {
           : `${count(matching)}`,
       );
     } catch (error) {
-      if (mine === this.asked)
-        this.events.failed(error instanceof Error ? error.message : String(error));
+      if (mine === this.asked) this.events.failed(messageOf(error));
     } finally {
       if (mine === this.asked) set(this.root, "aria-busy", null);
     }

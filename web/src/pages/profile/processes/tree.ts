@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of processes: who began whom. Siblings that are alike are one row.
 import { children as fill, h, styled, text as setText } from "../../../lib/dom";
-import { count } from "../../../lib/format";
+import { count, messageOf } from "../../../lib/format";
 import { type Branch, getTree } from "../answers";
 import { lasting } from "../range";
 import { ancestors, inSight, shutAtFirst, type Twig } from "./tree-model";
@@ -75,7 +75,7 @@ export class ProcessTree {
       this.draw();
     } catch (error) {
       this.asked = false;
-      this.events.failed(error instanceof Error ? error.message : String(error));
+      this.events.failed(messageOf(error));
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keeps the program from being faster, with evidence and remedy; a choice shows it on the time line.
 import { h, set } from "../../../lib/dom";
-import { share } from "../../../lib/format";
+import { share, messageOf } from "../../../lib/format";
 import { card, note } from "../../../ui/parts";
 import { type Finding, type Findings, getFindings } from "../answers";
 import { evidenceRows, kindText, sentence } from "./findings-model";
@@ -29,7 +29,7 @@ export class FindingsCard {
       this.draw(await getFindings());
     } catch (error) {
       this.asked = false;
-      this.events.failed(error instanceof Error ? error.message : String(error));
+      this.events.failed(messageOf(error));
     } finally {
       set(this.root, "aria-busy", null);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of the whole recording: schedulers, concurrency, and the first processes by each measure as bars.
 import { children as fill, h, set, styled, text as setText } from "../../../lib/dom";
-import { count, lasting, share } from "../../../lib/format";
+import { count, lasting, share, messageOf } from "../../../lib/format";
 import { bar, cellBar } from "../../../lib/bars";
 import { card, choice, type Choice, note, stat } from "../../../ui/parts";
 import { type About } from "../answers";
@@ -92,7 +92,7 @@ export class ReportCard {
     } catch (error) {
       if (mine !== this.turn) return;
       this.shown = null;
-      setText(this.says, error instanceof Error ? error.message : String(error));
+      setText(this.says, messageOf(error));
       fill(this.body);
     } finally {
       if (mine === this.turn) set(this.root, "aria-busy", null);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages as arrows between lanes: those of the chosen process, or all where they are few.
 import { h, set, text as setText } from "../../../lib/dom";
-import { count } from "../../../lib/format";
+import { count, messageOf } from "../../../lib/format";
 import { type Arrows, getArrows } from "../answers";
 import type { Range } from "../range";
 
@@ -64,7 +64,7 @@ export class MessageArrows {
       if (of !== this.of) return;
       this.show(process === null && found.count > most ? null : found, told(found, process, most));
     } catch (error) {
-      if (of === this.of) this.show(null, error instanceof Error ? error.message : String(error));
+      if (of === this.of) this.show(null, messageOf(error));
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replay of operations on groups: one after the other in time, and the groups as they were at each of them.
 import { children as fill, h, set, text as setText } from "../../../lib/dom";
-import { count } from "../../../lib/format";
+import { count, messageOf } from "../../../lib/format";
 import { type Table, table } from "../../../lib/table";
 import { icon, type IconName } from "../../../ui/icons";
 import { card } from "../../../ui/parts";
@@ -138,7 +138,7 @@ export class GroupsCard {
     } catch (error) {
       this.asked = false;
       if (this.ended) return;
-      setText(this.says, error instanceof Error ? error.message : String(error));
+      setText(this.says, messageOf(error));
       this.table.empty("No answer.");
       this.table.rows([]);
     } finally {

@@ -6,6 +6,7 @@ import { getOperations, type Node, type Operation } from "../answers";
 import type { Layout, Row } from "./lanes";
 import { binsOf, foundText, type Marks, mostMarks, operationsOf } from "./marks-model";
 import { place, type Range, span } from "../range";
+import { messageOf } from "../../../lib/format";
 
 export interface MarksWish {
   range: Range;
@@ -63,7 +64,7 @@ export class GroupMarks {
     } catch (error) {
       if (of !== this.of) return;
       this.shown = null;
-      this.say(error instanceof Error ? error.message : String(error));
+      this.say(messageOf(error));
     }
     this.changed(false);
     // Asked again when the time line moves or is come back to, and not by what was just called.

@@ -2,7 +2,7 @@
 // The time line: a canvas that zooms with the wheel, two fingers, drags and keys, and asks for what it shows.
 import type { Ctx } from "../../../ui/ctx";
 import { h, text as setText } from "../../../lib/dom";
-import { number } from "../../../lib/format";
+import { number, messageOf } from "../../../lib/format";
 import { visible } from "../../../lib/visible";
 import { type About, getWindow, type Process, type Segment, type Window } from "../answers";
 import { MessageArrows } from "./arrows";
@@ -224,7 +224,7 @@ export class Timeline {
         this.describe();
         if (!this.again) this.wish();
       } catch (error) {
-        if (!this.ended) this.events.failed(error instanceof Error ? error.message : String(error));
+        if (!this.ended) this.events.failed(messageOf(error));
       }
     } while (this.again && !this.ended);
     this.asking = false;

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands above the time line: what its colours are, and buttons that move it.
 import { h } from "../../../lib/dom";
-import { icon, type IconName } from "../../../ui/icons";
 import { type About } from "../answers";
 import { type Timeline } from "./timeline";
+import { iconButton } from "../../../ui/parts";
 
 export function timelineTools(about: About, timeline: Timeline, hasGroups: boolean): HTMLElement {
-  const button = (name: IconName, label: string, act: () => void) =>
-    h(
-      "button",
-      { type: "button", class: "icon-button", title: label, "aria-label": label, onclick: act },
-      icon(name),
-    );
   const legend = (kind: string, text: string) =>
     h("span", { class: `profile-key key-${kind}` }, h("i", {}), text);
   return h(
@@ -32,11 +26,11 @@ export function timelineTools(about: About, timeline: Timeline, hasGroups: boole
     h(
       "div",
       { class: "row" },
-      button("left", "Earlier ([)", () => timeline.pan(-0.4)),
-      button("right", "Later (])", () => timeline.pan(0.4)),
-      button("minus", "Zoom out (-)", () => timeline.zoom(0.5)),
-      button("plus", "Zoom in (+)", () => timeline.zoom(2)),
-      button("fit", "The whole run (Home)", () => timeline.all()),
+      iconButton("left", "Earlier ([)", () => timeline.pan(-0.4)),
+      iconButton("right", "Later (])", () => timeline.pan(0.4)),
+      iconButton("minus", "Zoom out (-)", () => timeline.zoom(0.5)),
+      iconButton("plus", "Zoom in (+)", () => timeline.zoom(2)),
+      iconButton("fit", "The whole run (Home)", () => timeline.all()),
     ),
   );
 }
