@@ -13,11 +13,11 @@ export interface Measure {
   wide?: boolean;
 }
 
-export function measure<R>(
+export function measure<R, V extends Maybe>(
   key: string,
   label: string,
-  value: (row: R) => Maybe,
-  show: (value: Maybe) => Child,
+  value: (row: R) => V,
+  show: (value: V) => Child,
   more: Measure,
 ): Column<R> {
   return { key, label, value, show: (row) => show(value(row)), numeric: true, ...more };

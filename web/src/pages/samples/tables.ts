@@ -5,6 +5,7 @@ import { count, number, percent, share } from "../../lib/format";
 import { type Column, type Table, table } from "../../lib/table";
 import type { Kind, NodeRow, Place, Share, Shares } from "./answers";
 import { schedulerText, shareText, stateText } from "./model";
+import { measure } from "../../lib/columns";
 
 const HEIGHT = "32rem";
 
@@ -45,17 +46,7 @@ const amount = <R>(
   of: (row: R) => number,
   show: (value: number) => string = number,
   wide = true,
-): Column<R> => ({
-  key,
-  label,
-  hint,
-  numeric: true,
-  width: "6.2rem",
-  narrow: "4.6rem",
-  wide,
-  value: of,
-  show: (row) => show(of(row)),
-});
+) => measure(key, label, of, show, { hint, width: "6.2rem", narrow: "4.6rem", wide });
 
 const words = <R>(key: string, label: string, of: (row: R) => string, wide = false): Column<R> => ({
   key,

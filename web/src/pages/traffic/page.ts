@@ -359,7 +359,7 @@ class TrafficPage implements MountedPage {
       ...second,
     ];
     const ofTime = (key: "p50" | "p95" | "max", label: string, hint: string) =>
-      measure<TrafficRow>(key, label, (row) => row[key], number, {
+      measure(key, label, (row: TrafficRow) => row[key], number, {
         width: "5.2rem",
         wide: true,
         hint,
@@ -385,14 +385,14 @@ class TrafficPage implements MountedPage {
         ofTime("max", "Max.", "msg/s: the most in the time chosen"),
         ...(by === "gateway"
           ? [
-              measure<TrafficRow>("forwarded_s", "Forwarded", (row) => row.forwarded_s, number, {
+              measure("forwarded_s", "Forwarded", (row: TrafficRow) => row.forwarded_s, number, {
                 width: "6.2rem",
                 hint: "Routed messages a second that it passed on for others: each is one that came and one that went, both in msg/s. Unknown without a probe",
               }),
             ]
           : []),
         ...sized(
-          measure<TrafficRow>("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
+          measure("bytes_s", "Bytes/s", (row: TrafficRow) => row.bytes_s, bytes, {
             width: "5.8rem",
             wide: pair || by === "gateway",
             hint: "Bytes a second, mean over the time chosen",
@@ -404,7 +404,7 @@ class TrafficPage implements MountedPage {
           hint: "All messages of the time chosen",
         }),
         ...sized(
-          measure<TrafficRow>("bytes", "Bytes", (row) => row.bytes, bytes, {
+          measure("bytes", "Bytes", (row: TrafficRow) => row.bytes, bytes, {
             width: "6rem",
             wide: true,
             hint: "All bytes of the time chosen",

@@ -9,6 +9,7 @@ import type { Calls, CallGraph, Func } from "../answers";
 import { around, type Around, atLeast, lines, type Neighbour, within } from "./callers-model";
 import { lasting } from "../range";
 import { sourceButton } from "./source";
+import { measure } from "../../../lib/columns";
 
 /** Neighbours that are drawn on a side; how high each is. */
 const MOST = 14;
@@ -61,25 +62,12 @@ export class CallersCard {
           value: (row) => row.name,
           show: (row) => h("span", { class: "lines", title: row.name }, row.name),
         },
-        {
-          key: "calls",
-          label: "Calls",
-          value: (row) => row.calls,
-          show: (row) => count(row.calls),
-          numeric: true,
-          width: "6rem",
-          narrow: "4.2rem",
-        },
-        {
-          key: "own",
-          label: "Own",
-          hint: "Time in the function itself",
-          value: (row) => row.own,
-          show: (row) => lasting(row.own),
-          numeric: true,
+        measure("calls", "Calls", (row) => row.calls, count, { width: "6rem", narrow: "4.2rem" }),
+        measure("own", "Own", (row) => row.own, lasting, {
           width: "6.4rem",
           narrow: "4.6rem",
-        },
+          hint: "Time in the function itself",
+        }),
         {
           key: "all",
           label: "With calls",

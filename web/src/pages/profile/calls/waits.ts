@@ -10,6 +10,7 @@ import { lasting, partOf, type Range } from "../range";
 import { sourceButton } from "./source";
 import { Still } from "../still";
 import { ofWhat, Whose } from "./whose";
+import { measure } from "../../../lib/columns";
 import "./calls.css";
 
 const ROWS = 200;
@@ -43,16 +44,12 @@ export class WaitsCard {
     private readonly events: WaitsEvents,
   ) {
     this.whose = new Whose(events.limited);
-    const time = (key: "mean" | "deviation", label: string, hint: string) => ({
-      key,
-      label,
-      hint,
-      value: (row: Place) => row[key],
-      show: (row: Place) => lasting(Math.round(row[key])),
-      numeric: true,
-      wide: true,
-      width: "6rem",
-    });
+    const time = (key: "mean" | "deviation", label: string, hint: string) =>
+      measure(key, label, (row: Place) => Math.round(row[key]), lasting, {
+        hint,
+        wide: true,
+        width: "6rem",
+      });
     this.table = table<Place>({
       caption: "Waits by place",
       id: (row) => String(row.function),
@@ -69,15 +66,7 @@ export class WaitsCard {
           value: (row) => row.site,
           show: (row) => h("span", { class: "lines", title: row.site }, row.site),
         },
-        {
-          key: "count",
-          label: "Times",
-          value: (row) => row.count,
-          show: (row) => count(row.count),
-          numeric: true,
-          width: "6rem",
-          narrow: "4.6rem",
-        },
+        measure("count", "Times", (row) => row.count, count, { width: "6rem", narrow: "4.6rem" }),
         {
           key: "sum",
           label: "In all",
@@ -89,16 +78,11 @@ export class WaitsCard {
         },
         time("mean", "Mean", "How long a wait is in the mean"),
         time("deviation", "Deviation", "By how much waits differ (standard deviation)"),
-        {
-          key: "processes",
-          label: "Processes",
-          hint: "How many processes wait there",
-          value: (row) => row.processes,
-          show: (row) => count(row.processes),
-          numeric: true,
+        measure("processes", "Processes", (row) => row.processes, count, {
           wide: true,
           width: "6rem",
-        },
+          hint: "How many processes wait there",
+        }),
         {
           key: "for",
           label: "Mostly for",

@@ -16,6 +16,7 @@ import {
 import { MessageGraph } from "./graph";
 import { asked as askedFor, told } from "./graph-model";
 import { lasting, type Range, span } from "../range";
+import { measure } from "../../../lib/columns";
 import "./messages.css";
 
 /** What there is room for in the picture. */
@@ -247,35 +248,17 @@ const edgesTable = (
         show: (row) => link(of(row.from)),
       },
       { key: "to", label: "To", value: (row) => of(row.to).name, show: (row) => link(of(row.to)) },
-      {
-        key: "count",
-        label: "Messages",
-        value: (row) => row.count,
-        show: (row) => count(row.count),
-        numeric: true,
-        width: "6rem",
-        narrow: "5.4rem",
-      },
-      {
-        key: "bytes",
-        label: "Bytes",
-        hint: "In external format",
-        value: (row) => row.bytes,
-        show: (row) => bytes(row.bytes),
-        numeric: true,
+      measure("count", "Messages", (row) => row.count, count, { width: "6rem", narrow: "5.4rem" }),
+      measure("bytes", "Bytes", (row) => row.bytes, bytes, {
         width: "5.6rem",
         narrow: "5rem",
-      },
-      {
-        key: "mean",
-        label: "Mean",
-        hint: "Bytes of a message on average",
-        value: (row) => row.bytes / row.count,
-        show: (row) => bytes(row.bytes / row.count),
-        numeric: true,
+        hint: "In external format",
+      }),
+      measure("mean", "Mean", (row) => row.bytes / row.count, bytes, {
         width: "5.2rem",
         wide: true,
-      },
+        hint: "Bytes of a message on average",
+      }),
     ],
   });
 };

@@ -8,6 +8,7 @@ import { type About, getTraffic, type Node, type Traffic } from "../answers";
 import { type Way, waysOf, within } from "../nodes-model";
 import { lasting, type Range } from "../range";
 import { Still } from "../still";
+import { measure } from "../../../lib/columns";
 
 export class NodesCard {
   readonly root: HTMLElement;
@@ -78,25 +79,15 @@ const nodesTable = (): Table<Node> =>
         width: "6.5rem",
         narrow: "5.4rem",
       },
-      {
-        key: "length",
-        label: "Recorded for",
-        value: (row) => row.to - row.from,
-        show: (row) => lasting(row.to - row.from),
-        numeric: true,
+      measure("length", "Recorded for", (row) => row.to - row.from, lasting, {
         width: "7.5rem",
         narrow: "5.4rem",
-      },
-      {
-        key: "error",
-        label: "Clock ±",
-        hint: "Its times may be wrong by so much on the time line of all",
-        value: (row) => row.error,
-        show: (row) => lasting(row.error),
-        numeric: true,
+      }),
+      measure("error", "Clock ±", (row) => row.error, lasting, {
         width: "6.5rem",
         narrow: "5.4rem",
-      },
+        hint: "Its times may be wrong by so much on the time line of all",
+      }),
     ],
   });
 
@@ -121,55 +112,30 @@ const waysTable = (): Table<Way> =>
             ? h("span", { class: "lines" }, `${row.to} (no common group)`)
             : row.to,
       },
-      {
-        key: "count",
-        label: "Messages",
-        hint: "Sent in the part that the time line shows",
-        value: (row) => row.count,
-        show: (row) => count(row.count),
-        numeric: true,
+      measure("count", "Messages", (row) => row.count, count, {
         width: "7rem",
         narrow: "5.4rem",
-      },
-      {
-        key: "bytes",
-        label: "Bytes",
-        hint: "In external format",
-        value: (row) => row.bytes,
-        show: (row) => bytes(row.bytes),
-        numeric: true,
+        hint: "Sent in the part that the time line shows",
+      }),
+      measure("bytes", "Bytes", (row) => row.bytes, bytes, {
         width: "6rem",
         wide: true,
-      },
-      {
-        key: "mean",
-        label: "Take",
-        hint: "The mean, in the whole run",
-        value: (row) => row.link?.mean_ns ?? -1,
-        show: (row) => time(row.link?.mean_ns),
-        numeric: true,
+        hint: "In external format",
+      }),
+      measure("mean", "Take", (row) => row.link?.mean_ns, time, {
         width: "6rem",
         narrow: "5rem",
-      },
-      {
-        key: "most",
-        label: "At most",
+        hint: "The mean, in the whole run",
+      }),
+      measure("most", "At most", (row) => row.link?.most_ns, time, {
+        width: "6rem",
+        wide: true,
         hint: "The longest, in the whole run",
-        value: (row) => row.link?.most_ns ?? -1,
-        show: (row) => time(row.link?.most_ns),
-        numeric: true,
+      }),
+      measure("error", "±", (row) => row.link?.error_ns, time, {
         width: "6rem",
         wide: true,
-      },
-      {
-        key: "error",
-        label: "±",
         hint: "By so much these times may be wrong: the clocks of both nodes together",
-        value: (row) => row.link?.error_ns ?? -1,
-        show: (row) => time(row.link?.error_ns),
-        numeric: true,
-        width: "6rem",
-        wide: true,
-      },
+      }),
     ],
   });

@@ -8,6 +8,7 @@ import { type About } from "../answers";
 import { partOf, type Range } from "../range";
 import { Still } from "../still";
 import { type Failure, getRouted, type Passed, type Routed, type Sent } from "../sums-answers";
+import { measure } from "../../../lib/columns";
 
 const ROWS = 200;
 
@@ -99,15 +100,8 @@ const at = <Row extends { at: string | null }>(label: string, hint: string) => (
   show: (row: Row) => text(row.at),
 });
 
-const numbers = <Row extends { count: number }>() => ({
-  key: "count",
-  label: "Messages",
-  value: (row: Row) => row.count,
-  show: (row: Row) => count(row.count),
-  numeric: true,
-  width: "6.5rem",
-  narrow: "5rem",
-});
+const numbers = <Row extends { count: number }>() =>
+  measure("count", "Messages", (row: Row) => row.count, count, { width: "6.5rem", narrow: "5rem" });
 
 const sentTable = (isOfSeveral: boolean): Table<Sent> =>
   table<Sent>({
@@ -134,15 +128,7 @@ const sentTable = (isOfSeveral: boolean): Table<Sent> =>
         show: (row) => text(row.first),
       },
       numbers<Sent>(),
-      {
-        key: "bytes",
-        label: "Bytes",
-        value: (row) => row.bytes,
-        show: (row) => bytes(row.bytes),
-        numeric: true,
-        wide: true,
-        width: "6.5rem",
-      },
+      measure("bytes", "Bytes", (row) => row.bytes, bytes, { wide: true, width: "6.5rem" }),
     ],
   });
 
@@ -164,16 +150,11 @@ const passedTable = (isOfSeveral: boolean): Table<Passed> =>
       ...(isOfSeveral ? [at<Passed>("Passed on by", "The gateway")] : []),
       { key: "next", label: "To", value: (row) => row.next, show: (row) => text(row.next) },
       numbers<Passed>(),
-      {
-        key: "bundles",
-        label: "In bundles",
-        hint: "Messages that go the same way travel together",
-        value: (row) => row.bundles,
-        show: (row) => count(row.bundles),
-        numeric: true,
+      measure("bundles", "In bundles", (row) => row.bundles, count, {
         wide: true,
         width: "6.5rem",
-      },
+        hint: "Messages that go the same way travel together",
+      }),
     ],
   });
 

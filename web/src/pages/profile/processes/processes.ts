@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of processes: asked of the server in its order, of which some have lanes.
 import { h, set, text as setText } from "../../../lib/dom";
-import { bytes, count, messageOf } from "../../../lib/format";
-import { type Column, type Table, table } from "../../../lib/table";
+import { count, messageOf } from "../../../lib/format";
+import { type Table, table } from "../../../lib/table";
 import { card, type Choice, choice } from "../../../ui/parts";
 import { type About, getProcesses, type Of, type Process, type Sums } from "../answers";
 import { lasting, partOf, type Range } from "../range";
 import { ProcessTree } from "./tree";
+import { measure } from "../../../lib/columns";
 
 /** Rows that are asked for; a search finds the others. */
 const ROWS = 200;
@@ -31,28 +32,16 @@ export interface ProcessEvents {
   failed(message: string): void;
 }
 
-const time = (key: keyof Sums, label: string, hint: string, wide = false): Column<Process> => ({
-  key,
-  label,
-  hint,
-  numeric: true,
-  width: "6.4rem",
-  narrow: "5rem",
-  wide,
-  value: (row) => row[key],
-  show: (row) => lasting(row[key]),
-});
+const time = (key: keyof Sums, label: string, hint: string, wide = false) =>
+  measure(key, label, (row: Process) => row[key], lasting, {
+    hint,
+    width: "6.4rem",
+    narrow: "5rem",
+    wide,
+  });
 
-const amount = (key: keyof Sums, label: string, hint: string): Column<Process> => ({
-  key,
-  label,
-  hint,
-  numeric: true,
-  wide: true,
-  width: "6rem",
-  value: (row) => row[key],
-  show: (row) => (key.endsWith("bytes") ? bytes(row[key]) : count(row[key])),
-});
+const amount = (key: keyof Sums, label: string, hint: string) =>
+  measure(key, label, (row: Process) => row[key], count, { hint, wide: true, width: "6rem" });
 
 export class Processes {
   readonly root: HTMLElement;

@@ -20,6 +20,7 @@ import {
   shown,
 } from "./groups-model";
 import { ADDRESS_MS, lasting } from "../range";
+import { measure } from "../../../lib/columns";
 
 /** As many as one can step through; the server has more of a longer recording. */
 const MOST = 10_000;
@@ -333,25 +334,12 @@ const operationsTable = (
     empty: "No answer yet.",
     onChoose: chosen,
     columns: [
-      {
-        key: "number",
-        label: "Step",
-        value: (row) => row.number,
-        show: (row) => count(row.number),
-        numeric: true,
-        width: "4.4rem",
-        narrow: "3.4rem",
-      },
-      {
-        key: "at",
-        label: "At",
-        hint: "When it was called, since the begin",
-        value: (row) => row.at,
-        show: (row) => lasting(row.at),
-        numeric: true,
+      measure("number", "Step", (row) => row.number, count, { width: "4.4rem", narrow: "3.4rem" }),
+      measure("at", "At", (row) => row.at, lasting, {
         width: "6.5rem",
         narrow: "5rem",
-      },
+        hint: "When it was called, since the begin",
+      }),
       {
         key: "call",
         label: "Operation",
