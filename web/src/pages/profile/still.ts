@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server is asked about the part of the time that is shown: when that has stood still for a moment. Of several
-// answers only that to the last question is drawn.
+// Questions to the server, such as those about the part of the time that is shown: each is asked once, and where one waits
+// for it, when it has stood still for a moment. Of several answers only that to the last question is drawn.
 import { set } from "../../lib/dom";
 import { messageOf } from "../../lib/format";
 

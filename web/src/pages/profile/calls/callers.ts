@@ -10,6 +10,7 @@ import { around, type Around, atLeast, lines, type Neighbour, within } from "./c
 import { lasting } from "../range";
 import { sourceButton } from "./source";
 import { measure } from "../../../lib/columns";
+import { linkButton } from "../parts";
 
 /** Neighbours that are drawn on a side; how high each is. */
 const MOST = 14;
@@ -247,16 +248,7 @@ export class CallersCard {
       "li",
       { title: words },
       known
-        ? h(
-            "button",
-            {
-              type: "button",
-              class: "profile-link",
-              title: words,
-              onclick: () => this.events.chosen(near.function),
-            },
-            near.name,
-          )
+        ? linkButton(near.name, () => this.events.chosen(near.function), words)
         : h("span", { class: "calls-name muted" }, near.name),
       h("span", { class: "calls-time muted num" }, lasting(near.ns)),
       h("span", { class: "calls-count num" }, near.calls === 0 ? "–" : `${count(near.calls)} ×`),

@@ -6,6 +6,7 @@ import { card } from "../../../ui/parts";
 import type { Calls } from "../answers";
 import { boxes, follow } from "./flame-model";
 import { lasting } from "../range";
+import { linkButton } from "../parts";
 
 const ROW = 20;
 /** Nobody sees more, and a browser has to make them. */
@@ -98,11 +99,7 @@ export class Flame {
   }
 
   private step(name: string, path: string[]): HTMLElement {
-    return h(
-      "button",
-      { type: "button", class: "profile-link", onclick: () => this.go(path) },
-      name,
-    );
+    return linkButton(name, () => this.go(path));
   }
 }
 

@@ -11,6 +11,7 @@ import { sourceButton } from "./source";
 import { Still } from "../still";
 import { ofWhat, Whose } from "./whose";
 import { measure } from "../../../lib/columns";
+import { linkButton, list } from "../parts";
 import "./calls.css";
 
 const ROWS = 200;
@@ -173,29 +174,14 @@ export class WaitsCard {
 
   private peers(title: string, peers: readonly Peer[], all: number): HTMLElement | null {
     if (peers.length === 0) return null;
-    const cells = (tag: "td" | "th", row: readonly (string | HTMLElement | null)[]) =>
-      row.map((cell, i) =>
-        h(
-          tag,
-          i === 0 ? {} : { class: "num", title: typeof cell === "string" ? cell : null },
-          cell,
-        ),
-      );
+
     return h(
       "div",
       {},
       h("h3", {}, title),
-      h(
-        "table",
-        { class: "table profile-list" },
-        h("thead", {}, h("tr", {}, ...cells("th", ["process", "times", "in all"]))),
-        h(
-          "tbody",
-          {},
-          ...peers.map((peer) =>
-            h("tr", {}, ...cells("td", [this.link(peer), count(peer.count), lasting(peer.sum)])),
-          ),
-        ),
+      list(
+        ["process", "times", "in all"],
+        peers.map((peer) => [this.link(peer), count(peer.count), lasting(peer.sum)]),
       ),
       all > peers.length
         ? h("p", { class: "profile-says muted" }, `and ${count(all - peers.length)} more`)
@@ -204,16 +190,8 @@ export class WaitsCard {
   }
 
   private link(peer: Peer | undefined): HTMLElement | null {
-    if (peer === undefined) return null;
-    return h(
-      "button",
-      {
-        type: "button",
-        class: "profile-link",
-        title: peer.name,
-        onclick: () => this.events.opened(peer.process),
-      },
-      peer.name,
-    );
+    return peer === undefined
+      ? null
+      : linkButton(peer.name, () => this.events.opened(peer.process));
   }
 }

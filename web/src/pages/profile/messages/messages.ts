@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends how much to whom in the part of the run that is shown: a graph, and a table of the same.
-import { h, set, text as setText } from "../../../lib/dom";
-import { bytes, count, messageOf } from "../../../lib/format";
+import { h, text as setText } from "../../../lib/dom";
+import { bytes, count } from "../../../lib/format";
 import { type Table, table } from "../../../lib/table";
 import { card, type Choice, choice } from "../../../ui/parts";
 import { type About } from "../answers";
@@ -17,11 +17,13 @@ import { MessageGraph } from "./graph";
 import { asked as askedFor, told } from "./graph-model";
 import { lasting, type Range, span } from "../range";
 import { measure } from "../../../lib/columns";
+import { linkButton } from "../parts";
+import { Still } from "../still";
 import "./messages.css";
 
 /** What there is room for in the picture. */
 const MOST = { edges: 100, ends: 50 };
-const LATER_MS = 400;
+
 const TYPED_MS = 300;
 
 export interface MessageEvents {
@@ -40,11 +42,19 @@ export class MessagesCard {
   private readonly least = field("At least", "messages");
   private readonly mean = field("of at least", "bytes on average");
   private readonly around = h("p", { class: "graph-around row", hidden: true });
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      setText(this.says, message);
+      this.around.hidden = this.asked.around === "";
+      this.graph.draw(NOTHING, this.asked);
+      this.table.empty("No answer.");
+      this.table.rows([]);
+    },
+  );
   private typing: ReturnType<typeof setTimeout> | undefined;
-  private turn = 0;
-  private of = "";
   private part = "";
+  private asked: Asked;
   private ends: ReadonlyMap<string, End> = new Map();
   /** The name of what the neighbours are shown of, by its key. */
   private known: { key: string; name: string; process: number } | null = null;
@@ -53,6 +63,7 @@ export class MessagesCard {
     private readonly about: About,
     private readonly events: MessageEvents,
   ) {
+    this.asked = askedFor({}, false);
     this.graph = new MessageGraph((key) => events.asked({ around: key ?? "" }));
     this.by = choice<By>(
       "What exchanges messages",
@@ -105,11 +116,9 @@ export class MessagesCard {
   show(range: Range, query: Readonly<Record<string, string>>): void {
     const asked = askedFor(query, this.about.nodes.length > 0);
     const part = `${range.from}-${range.to}`;
-    const of = JSON.stringify([part, asked]);
-    if (of === this.of) return;
-    const delay = this.part !== "" && part !== this.part ? LATER_MS : 0;
-    this.of = of;
+    const waitMs = part === this.part ? 0 : undefined;
     this.part = part;
+    this.asked = asked;
     this.by.choose(asked.by);
     this.sort.choose(asked.sort);
     for (const [{ input }, value] of [
@@ -117,40 +126,22 @@ export class MessagesCard {
       [this.mean, asked.mean],
     ] as const)
       if (document.activeElement !== input) input.value = value === 0 ? "" : String(value);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(range, asked), delay);
+    const question = async () => {
+      const answer = await getCommunication(range.from, range.to, asked, MOST);
+      return () => this.draw(answer, asked, range);
+    };
+    this.still.ask(JSON.stringify([part, asked]), question, waitMs);
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
+    this.still.forget();
     clearTimeout(this.typing);
     this.graph.destroy();
-    this.turn = -1;
   }
 
   private typed(): void {
     const value = ({ input }: Field) => (Number(input.value) > 0 ? input.value : "");
     this.events.asked({ least: value(this.least), mean: value(this.mean) });
-  }
-
-  private async ask(range: Range, asked: Asked): Promise<void> {
-    const mine = (this.turn += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const answer = await getCommunication(range.from, range.to, asked, MOST);
-      if (mine === this.turn) this.draw(answer, asked, range);
-    } catch (error) {
-      if (mine !== this.turn) return;
-      // Asked again when somebody comes back to it.
-      this.of = "";
-      setText(this.says, messageOf(error));
-      this.around.hidden = asked.around === "";
-      this.graph.draw(NOTHING, asked);
-      this.table.empty("No answer.");
-      this.table.rows([]);
-    } finally {
-      if (mine === this.turn) set(this.root, "aria-busy", null);
-    }
   }
 
   private draw(answer: Communication, asked: Asked, range: Range): void {
@@ -191,16 +182,7 @@ export class MessagesCard {
   private link({ process, name }: Pick<End, "process" | "name">): HTMLElement {
     return process === 0
       ? h("span", { class: "profile-long", title: name }, name)
-      : h(
-          "button",
-          {
-            type: "button",
-            class: "profile-link",
-            title: name,
-            onclick: () => this.events.opened(process),
-          },
-          name,
-        );
+      : linkButton(name, () => this.events.opened(process));
   }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process: what it did, where it waited, for whom, and its messages.
 import { children as fill, h } from "../../../lib/dom";
-import { bytes, count, messageOf } from "../../../lib/format";
+import { bytes, count } from "../../../lib/format";
 import { card, facts, closeButton } from "../../../ui/parts";
 import { type About, type Details, getDetails, type Peer } from "../answers";
 import { schedulerName } from "../nodes-model";
 import { lasting, type Range } from "../range";
 import { StaysPart } from "./stays";
+import { linkButton, list } from "../parts";
+import { Still } from "../still";
 
 /** More than anybody reads. */
 const ROWS = 12;
@@ -14,6 +16,13 @@ const ROWS = 12;
 export class Detail {
   readonly root = h("div", { class: "profile-detail", hidden: true });
   private process: number | null = null;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      this.events.failed(message);
+      this.events.closed();
+    },
+  );
   /** None where no process is known to have changed its scheduler. */
   private readonly stays: StaysPart | null;
 
@@ -35,21 +44,19 @@ export class Detail {
   }
 
   destroy(): void {
+    this.still.forget();
     this.stays?.destroy();
   }
 
-  async show(process: number | null): Promise<void> {
+  show(process: number | null): void {
     this.process = process;
     this.root.hidden = process === null;
-    if (process === null) return;
-    try {
+    if (process === null) return this.still.forget();
+    const question = async () => {
       const details = await getDetails(process);
-      if (this.process === process) this.draw(details);
-    } catch (error) {
-      if (this.process !== process) return;
-      this.events.failed(messageOf(error));
-      this.events.closed();
-    }
+      return () => this.draw(details);
+    };
+    this.still.ask(String(process), question, 0);
   }
 
   private draw(details: Details): void {
@@ -120,16 +127,7 @@ export class Detail {
   }
 
   private link(process: number, name: string): HTMLElement {
-    return h(
-      "button",
-      {
-        type: "button",
-        class: "profile-link",
-        title: name,
-        onclick: () => this.events.opened(process),
-      },
-      name,
-    );
+    return linkButton(name, () => this.events.opened(process));
   }
 }
 
@@ -148,17 +146,5 @@ function listed(
   rows: readonly (readonly (string | HTMLElement)[])[],
 ): HTMLElement | null {
   if (rows.length === 0) return null;
-  const cells = (tag: "td" | "th", row: readonly (string | HTMLElement)[]) =>
-    row.map((cell, i) => h(tag, { class: i === 0 ? null : "num" }, cell));
-  return h(
-    "div",
-    {},
-    h("h3", {}, title),
-    h(
-      "table",
-      { class: "table profile-list" },
-      h("thead", {}, h("tr", {}, ...cells("th", head))),
-      h("tbody", {}, ...rows.map((row) => h("tr", {}, ...cells("td", row)))),
-    ),
-  );
+  return h("div", {}, h("h3", {}, title), list(head, rows));
 }

@@ -173,7 +173,7 @@ export class Processes {
     const isTree = listing === "tree";
     this.tree.root.hidden = !isTree;
     for (const one of [this.table.root, this.says, this.search, this.counted]) one.hidden = isTree;
-    if (isTree) void this.tree.show();
+    if (isTree) this.tree.show();
     else void this.ask();
   }
 

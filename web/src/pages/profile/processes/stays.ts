@@ -6,6 +6,7 @@ import { getStays, type Stays } from "../answers";
 import { lasting, type Range } from "../range";
 import { boxes } from "./stays-model";
 import { Still } from "../still";
+import { list } from "../parts";
 
 const MOST = 1000;
 const ROW = 10;
@@ -66,8 +67,7 @@ export class StaysPart {
         s("rect", { x: `${x}%`, width: `${width}%`, y: row * ROW + 1, height: ROW - 2 }),
       ),
     );
-    const cells = (tag: "td" | "th", row: readonly string[]) =>
-      row.map((cell, i) => h(tag, { class: i === 0 ? null : "num" }, cell));
+
     fill(
       this.root,
       h("h3", {}, "Schedulers"),
@@ -75,26 +75,14 @@ export class StaysPart {
       all > stays.length
         ? h("p", { class: "muted" }, `The longest ${count(stays.length)} of ${count(all)} stays`)
         : null,
-      h(
-        "table",
-        { class: "table profile-list" },
-        h("thead", {}, h("tr", {}, ...cells("th", ["scheduler", "came", "times in", "ran"]))),
-        h(
-          "tbody",
-          {},
-          ...schedulers.map((one) =>
-            h(
-              "tr",
-              {},
-              ...cells("td", [
-                this.name(one.scheduler),
-                count(one.stays),
-                count(one.ins),
-                lasting(one.ran),
-              ]),
-            ),
-          ),
-        ),
+      list(
+        ["scheduler", "came", "times in", "ran"],
+        schedulers.map((one) => [
+          this.name(one.scheduler),
+          count(one.stays),
+          count(one.ins),
+          lasting(one.ran),
+        ]),
       ),
     );
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of processes: who began whom. Siblings that are alike are one row.
 import { children as fill, h, styled, text as setText } from "../../../lib/dom";
-import { count, messageOf } from "../../../lib/format";
-import { type Branch, getTree } from "../answers";
+import { count } from "../../../lib/format";
+import { type Branch, getTree, type Tree } from "../answers";
 import { lasting } from "../range";
 import { ancestors, inSight, shutAtFirst, type Twig } from "./tree-model";
+import { linkButton } from "../parts";
+import { Still } from "../still";
 
 /** Rows that are asked for, and those that a browser makes. */
 const ROWS = 2000;
@@ -26,7 +28,10 @@ export class ProcessTree {
   private readonly body = h("tbody", {});
   private rows: readonly Branch[] = [];
   private shut = new Set<number>();
-  private asked = false;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => this.events.failed(message),
+  );
   private marked: number | null = null;
 
   constructor(private readonly events: TreeEvents) {
@@ -56,27 +61,28 @@ export class ProcessTree {
     );
   }
 
-  async show(): Promise<void> {
-    if (this.asked) return this.draw();
-    this.asked = true;
-    try {
-      const { rows, all, below } = await getTree(ROWS);
-      this.rows = rows;
-      this.shut = shutAtFirst(rows);
-      this.mark(this.marked);
-      const left = all - rows.length;
-      setText(
-        this.says,
-        "Of the whole recording: of three or more siblings that are alike the one that ran longest is shown" +
-          (left > 0 ? `; ${count(left)} rows of the deepest levels are left out` : "") +
-          (below > 0 ? `; ${count(below)} processes are below siblings that are left out` : "") +
-          ".",
-      );
-      this.draw();
-    } catch (error) {
-      this.asked = false;
-      this.events.failed(messageOf(error));
-    }
+  /** Asks once: it is of the whole recording. */
+  show(): void {
+    if (this.rows.length > 0) this.draw();
+    const question = async () => {
+      const tree = await getTree(ROWS);
+      return () => this.answered(tree);
+    };
+    this.still.ask("all", question, 0);
+  }
+
+  private answered({ rows, all, below }: Tree): void {
+    this.rows = rows;
+    this.shut = shutAtFirst(rows);
+    const left = all - rows.length;
+    setText(
+      this.says,
+      "Of the whole recording: of three or more siblings that are alike, the one that ran longest is shown" +
+        (left > 0 ? `; ${count(left)} rows of the deepest levels are left out` : "") +
+        (below > 0 ? `; ${count(below)} processes are below siblings that are left out` : "") +
+        ".",
+    );
+    this.mark(this.marked);
   }
 
   /** The way to the chosen one is open. */
@@ -137,25 +143,15 @@ export class ProcessTree {
       : h("span", { class: "profile-twig" });
     const text =
       branch.omitted > 0
-        ? h(
-            "button",
-            {
-              type: "button",
-              class: "profile-link",
-              title: "Search them",
-              onclick: () => this.events.searched(branch.entry),
-            },
-            `${count(branch.omitted)} siblings alike: ${branch.entry || "their begin is not known"}`,
+        ? linkButton(
+            `${count(branch.omitted)} siblings alike: ${branch.entry || "where they begin is not known"}`,
+            () => this.events.searched(branch.entry),
+            "Search them",
           )
-        : h(
-            "button",
-            {
-              type: "button",
-              class: "profile-link",
-              title: `${branch.name} ${branch.entry}`,
-              onclick: () => this.events.opened(branch.process),
-            },
+        : linkButton(
             branch.name,
+            () => this.events.opened(branch.process),
+            `${branch.name} ${branch.entry}`,
           );
     return styled(
       h("span", { class: "profile-branch" }, toggle, text),

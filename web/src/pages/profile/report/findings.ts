@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keeps the program from being faster, with evidence and remedy; a choice shows it on the time line.
-import { h, set } from "../../../lib/dom";
-import { share, messageOf } from "../../../lib/format";
+import { h } from "../../../lib/dom";
+import { share } from "../../../lib/format";
 import { card, note } from "../../../ui/parts";
 import { type Finding, type Findings, getFindings } from "../answers";
 import { evidenceRows, kindText, sentence } from "./findings-model";
 import { lasting, type Range, tickLabel } from "../range";
+import { Still } from "../still";
 import "../../../styles/findings.css";
 
 export class FindingsCard {
   readonly root = h("div", { class: "profile-findings", "data-testid": "profile-findings" });
-  private asked = false;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => this.events.failed(message),
+  );
 
   constructor(
     private readonly events: {
@@ -21,18 +25,12 @@ export class FindingsCard {
   ) {}
 
   /** Asks once: they are of the whole recording. */
-  async show(): Promise<void> {
-    if (this.asked) return;
-    this.asked = true;
-    set(this.root, "aria-busy", true);
-    try {
-      this.draw(await getFindings());
-    } catch (error) {
-      this.asked = false;
-      this.events.failed(messageOf(error));
-    } finally {
-      set(this.root, "aria-busy", null);
-    }
+  show(): void {
+    const question = async () => {
+      const findings = await getFindings();
+      return () => this.draw(findings);
+    };
+    this.still.ask("all", question, 0);
   }
 
   private draw({ found, not_shown: missing }: Findings): void {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of the whole recording: schedulers, concurrency, and the first processes by each measure as bars.
-import { children as fill, h, set, styled, text as setText } from "../../../lib/dom";
-import { count, lasting, share, messageOf } from "../../../lib/format";
+import { children as fill, h, styled, text as setText } from "../../../lib/dom";
+import { count, lasting, share } from "../../../lib/format";
 import { bar, cellBar } from "../../../lib/bars";
 import { card, choice, type Choice, note, stat } from "../../../ui/parts";
 import { type About } from "../answers";
@@ -19,10 +19,11 @@ import {
   hasRunnable,
   type List,
   lists,
-  type Top,
   TOPS,
   utilisation,
 } from "./report-model";
+import { linkButton } from "../parts";
+import { Still } from "../still";
 import "./report.css";
 
 const POINTS = 200;
@@ -44,8 +45,13 @@ export class ReportCard {
   private readonly body = h("div", { class: "report" });
   private readonly tops: Choice<string>;
   private readonly curve = new ReportCurve();
-  private shown: Top | null = null;
-  private turn = 0;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      setText(this.says, message);
+      fill(this.body);
+    },
+  );
 
   constructor(
     private readonly about: About,
@@ -73,30 +79,16 @@ export class ReportCard {
   show(text: string | undefined): void {
     const top = TOPS.find((one) => String(one) === text) ?? FEW;
     this.tops.choose(String(top));
-    if (this.shown === top) return;
-    this.shown = top;
-    void this.ask(top);
+    const question = async () => {
+      const report = await getReport(top, POINTS);
+      return () => this.draw(report);
+    };
+    this.still.ask(String(top), question, 0);
   }
 
   destroy(): void {
     this.curve.destroy();
-    this.turn = -1;
-  }
-
-  private async ask(top: Top): Promise<void> {
-    const mine = (this.turn += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const report = await getReport(top, POINTS);
-      if (mine === this.turn) this.draw(report);
-    } catch (error) {
-      if (mine !== this.turn) return;
-      this.shown = null;
-      setText(this.says, messageOf(error));
-      fill(this.body);
-    } finally {
-      if (mine === this.turn) set(this.root, "aria-busy", null);
-    }
+    this.still.forget();
   }
 
   private draw(report: Report): void {
@@ -245,15 +237,10 @@ export class ReportCard {
   }
 
   private link({ process, number: of, entry }: Leader): HTMLElement {
-    return h(
-      "button",
-      {
-        type: "button",
-        class: "profile-link",
-        title: entry === "" ? process : `${process} ${entry}`,
-        onclick: () => this.events.opened(of),
-      },
+    return linkButton(
       process,
+      () => this.events.opened(of),
+      entry === "" ? process : `${process} ${entry}`,
     );
   }
 }

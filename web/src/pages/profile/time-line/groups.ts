@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replay of operations on groups: one after the other in time, and the groups as they were at each of them.
 import { children as fill, h, set, text as setText } from "../../../lib/dom";
-import { count, messageOf } from "../../../lib/format";
+import { count } from "../../../lib/format";
 import { type Table, table } from "../../../lib/table";
 import { icon, type IconName } from "../../../ui/icons";
 import { card } from "../../../ui/parts";
@@ -21,6 +21,8 @@ import {
 } from "./groups-model";
 import { ADDRESS_MS, lasting } from "../range";
 import { measure } from "../../../lib/columns";
+import { linkButton } from "../parts";
+import { Still } from "../still";
 
 /** As many as one can step through; the server has more of a longer recording. */
 const MOST = 10_000;
@@ -68,11 +70,17 @@ export class GroupsCard {
   private readonly table: Table<Row>;
   private replay: Replay | null = null;
   private step = 0;
-  private asked = false;
+  private readonly still = new Still(
+    () => this.root,
+    (message) => {
+      setText(this.says, message);
+      this.table.empty("No answer.");
+      this.table.rows([]);
+    },
+  );
   private wanted: number | null = null;
   private timer: ReturnType<typeof setInterval> | undefined;
   private telling: ReturnType<typeof setTimeout> | undefined;
-  private ended = false;
 
   constructor(
     private readonly about: About,
@@ -110,7 +118,7 @@ export class GroupsCard {
     const isSame = moment === this.wanted;
     this.wanted = moment;
     if (!isSame) this.forget();
-    if (this.replay === null) void this.ask();
+    if (this.replay === null) this.still.ask("all", () => this.question(), 0);
     // The slider is ahead of the address.
     else if (this.telling !== undefined && isSame) this.events.at(this.moment ?? 0);
     else if (moment !== null && moment !== this.moment) this.draw(this.replay.countAt(moment));
@@ -123,28 +131,14 @@ export class GroupsCard {
   }
 
   destroy(): void {
-    this.ended = true;
+    this.still.forget();
     this.pause();
     this.forget();
   }
 
-  private async ask(): Promise<void> {
-    if (this.asked) return;
-    this.asked = true;
-    set(this.root, "aria-busy", true);
-    try {
-      const found = await getOperations(null, [], MOST);
-      if (this.ended) return;
-      this.begin(found);
-    } catch (error) {
-      this.asked = false;
-      if (this.ended) return;
-      setText(this.says, messageOf(error));
-      this.table.empty("No answer.");
-      this.table.rows([]);
-    } finally {
-      set(this.root, "aria-busy", null);
-    }
+  private async question(): Promise<() => void> {
+    const found = await getOperations(null, [], MOST);
+    return () => this.begin(found);
   }
 
   private begin(found: Operations): void {
@@ -351,19 +345,10 @@ const operationsTable = (
         label: "By",
         value: (row) => row.by,
         show: (row) =>
-          h(
-            "button",
-            {
-              type: "button",
-              class: "profile-link",
-              title: row.by,
-              onclick: (event: Event) => {
-                event.stopPropagation();
-                opened(row.process);
-              },
-            },
-            row.by,
-          ),
+          linkButton(row.by, (event) => {
+            event.stopPropagation();
+            opened(row.process);
+          }),
         width: "14rem",
         wide: true,
       },

@@ -7,6 +7,7 @@ import { getPath, type Path, type Segment } from "../answers";
 import { kindsOf, longest, numbersOf, SAVES, SHORT, STEPS } from "./path-model";
 import { exactly, lasting, partOf, type Range, span } from "../range";
 import { Still } from "../still";
+import { linkButton, list } from "../parts";
 
 /** Steps that are drawn, and those of them that are listed. */
 const SEGMENTS = 2000;
@@ -144,10 +145,10 @@ export class PathCard {
       "div",
       {},
       h("h3", {}, "Processes on it"),
-      list(
+      table(
         ["process", "runs", "share"],
         shown.map((one) => [
-          this.link(one.process, () => this.events.opened(one.number)),
+          linkButton(one.process, () => this.events.opened(one.number)),
           lasting(one.times.running),
           share(one.share),
         ]),
@@ -175,23 +176,19 @@ export class PathCard {
       "div",
       {},
       h("h3", {}, "Its longest steps"),
-      list(
+      table(
         ["at", "lasts", "it", "process"],
         longest(path, LISTED).map((step) => [
-          this.link(exactly(step.from, { from: 0, to: pixel * 1000 }, 1000), () =>
+          linkButton(exactly(step.from, { from: 0, to: pixel * 1000 }, 1000), () =>
             this.events.went(step),
           ),
           lasting(step.to - step.from),
           h("span", { title: STEPS[step.kind] }, SHORT[step.kind]),
-          this.link(step.process, () => this.events.opened(step.number), where(step)),
+          linkButton(step.process, () => this.events.opened(step.number), where(step)),
         ]),
-        "profile-steps",
+        { kind: "profile-steps", isNumber: (i) => i === 1 },
       ),
     );
-  }
-
-  private link(text: string, run: () => void, title = text): HTMLElement {
-    return h("button", { type: "button", class: "profile-link", title, onclick: run }, text);
   }
 }
 
@@ -201,7 +198,7 @@ const nodes = (path: Path): HTMLElement =>
     "div",
     {},
     h("h3", {}, "Nodes on it"),
-    list(
+    table(
       ["node", "runs", "waits for messages of others", "share"],
       path.nodes.map((one) => [
         one.node,
@@ -217,22 +214,5 @@ const where = (step: Segment): string =>
     .filter((text) => text !== null)
     .join(", ");
 
-function list(
-  head: readonly string[],
-  rows: readonly (readonly (string | HTMLElement)[])[],
-  kind = "",
-): HTMLElement {
-  const numeric = (i: number) => (kind === "" ? i > 0 : i === 1);
-  const cells = (tag: "td" | "th", row: readonly (string | HTMLElement)[]) =>
-    row.map((cell, i) => h(tag, { class: numeric(i) ? "num" : null }, cell));
-  return h(
-    "div",
-    { class: "profile-scroll" },
-    h(
-      "table",
-      { class: `table profile-list ${kind}`.trim() },
-      h("thead", {}, h("tr", {}, ...cells("th", head))),
-      h("tbody", {}, ...rows.map((row) => h("tr", {}, ...cells("td", row)))),
-    ),
-  );
-}
+const table = (...of: Parameters<typeof list>): HTMLElement =>
+  h("div", { class: "profile-scroll" }, list(...of));
