@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profile: a recording of `bin/sderl prof` as a time line, its processes, messages and calls.
-import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Ctx, Page } from "../../ui/ctx";
 import type { Change } from "../../store/signals";
 import { h } from "../../lib/dom";
 import { count, messageOf, sentence } from "../../lib/format";
-import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
-import { isRecorded } from "../../ui/recorded";
+import { type Choice, choice, searchKey } from "../../ui/parts";
+import { RecordedPage } from "../../ui/recorded";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
 import { Calls } from "./calls/calls";
 import { Detail } from "./processes/detail";
@@ -37,6 +37,12 @@ type Tab =
   | "routed"
   | "report";
 
+/** What a tab shows. */
+interface Card {
+  readonly root: HTMLElement;
+  destroy?(): void;
+}
+
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
 const MOST_LANES = 60;
@@ -48,60 +54,10 @@ const MODES: Record<About["runnable"], string> = {
   none: "Waiting includes waiting for a scheduler, which was not recorded.",
 };
 
-class ProfilePage implements MountedPage {
-  private shown: Shown | null = null;
-  private asking = false;
-  private ended = false;
-
-  constructor(
-    private readonly root: HTMLElement,
-    private readonly ctx: Ctx,
-  ) {
-    void this.ask();
-  }
-
-  update(change: Change): void {
-    if (change.has("hello") && this.shown === null) void this.ask();
+class ProfilePage extends RecordedPage<Shown> {
+  override update(change: Change): void {
+    super.update(change);
     if (change.has("theme")) this.shown?.timeline.redraw();
-    if (change.has("route")) this.shown?.routed();
-  }
-
-  destroy(): void {
-    this.ended = true;
-    this.shown?.destroy();
-    this.root.replaceChildren();
-  }
-
-  private async ask(): Promise<void> {
-    const { hello } = this.ctx.store;
-    if (this.asking || this.ended) return;
-    // Before the server has said what it is, it is asked all the same: that is an answer less to wait for.
-    if (!isRecorded(hello, "profile")) return this.nothing();
-    this.asking = true;
-    try {
-      const first = firstProcesses();
-      // Whoever waits for it is told, too.
-      first.catch(() => {});
-      const about = await getAbout();
-      if (!this.ended && this.shown === null)
-        this.shown = new Shown(this.root, this.ctx, about, first);
-    } catch (error) {
-      if (!this.ended && isRecorded(this.ctx.store.hello, "profile"))
-        this.root.replaceChildren(emptyState("The recording does not answer", messageOf(error)));
-    }
-    this.asking = false;
-    // What it is was said meanwhile.
-    const now = this.ctx.store.hello;
-    if (hello === null && now !== null && this.shown === null) void this.ask();
-  }
-
-  private nothing(): void {
-    this.root.replaceChildren(
-      emptyState(
-        "No recording is open here",
-        "`bin/sderl prof record NODE` records a node, and `bin/sderl prof open FILE` shows the recording.",
-      ),
-    );
   }
 }
 
@@ -111,13 +67,17 @@ class Shown {
   private readonly detail: Detail;
   private readonly findings: FindingsCard;
   private readonly path: PathCard | null;
-  private readonly messages: MessagesCard;
+  private readonly messages: MessagesCard | null;
   private readonly nodes: NodesCard | null;
   private readonly waits: WaitsCard | null;
   private readonly calls: Calls | null;
   private readonly groups: GroupsCard | null;
   private readonly gateways: RoutedCard | null;
   private readonly report: ReportCard;
+  /** Those that this recording has, in their order. */ private readonly cards: ReadonlyMap<
+    Tab,
+    Card
+  >;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
   private lanes: Process[] = [];
@@ -179,7 +139,9 @@ class Shown {
           led: (process) => ctx.setQuery({ to_process: process === null ? "" : String(process) }),
         })
       : null;
-    this.messages = new MessagesCard(about, { opened, asked: (query) => ctx.setQuery(query) });
+    this.messages = about.has_messages
+      ? new MessagesCard(about, { opened, asked: (query) => ctx.setQuery(query) })
+      : null;
     this.report = new ReportCard(about, { opened, chose: (top) => ctx.setQuery({ top }) });
     this.nodes = about.nodes.length > 0 ? new NodesCard(about) : null;
     const limited = (process: number | null) =>
@@ -201,20 +163,25 @@ class Shown {
         })
       : null;
     this.gateways = about.items.includes("routed") ? new RoutedCard(about) : null;
+    const all: readonly (readonly [Tab, string, Card | null])[] = [
+      ["processes", "Processes", this.processes],
+      ["nodes", "Nodes", this.nodes],
+      ["findings", about.findings > 0 ? `Findings ${about.findings}` : "Findings", this.findings],
+      ["path", "Critical path", this.path],
+      ["messages", "Messages", this.messages],
+      ["waits", "Waits", this.waits],
+      ["calls", "Calls", this.calls],
+      ["groups", "Groups", this.groups],
+      ["routed", "Routed", this.gateways],
+      ["report", "Report", this.report],
+    ];
+    const there = all.flatMap(([tab, title, card]) =>
+      card === null ? [] : [{ tab, title, card }],
+    );
+    this.cards = new Map(there.map(({ tab, card }) => [tab, card]));
     this.tabs = choice<Tab>(
       "Shown below the time line",
-      [
-        ["processes", "Processes"],
-        ...(about.nodes.length > 0 ? ([["nodes", "Nodes"]] as const) : []),
-        ["findings", about.findings > 0 ? `Findings ${about.findings}` : "Findings"],
-        ...(about.has_path ? ([["path", "Critical path"]] as const) : []),
-        ...(about.has_messages ? ([["messages", "Messages"]] as const) : []),
-        ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
-        ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
-        ...(this.groups === null ? [] : ([["groups", "Groups"]] as const)),
-        ...(this.gateways === null ? [] : ([["routed", "Routed"]] as const)),
-        ["report", "Report"],
-      ],
+      there.map(({ tab, title }) => [tab, title] as const),
       "processes",
       (tab) => ctx.setQuery({ tab: tab === "processes" ? "" : tab }),
     );
@@ -229,16 +196,7 @@ class Shown {
       ),
       h("div", { class: "row profile-tabs" }, this.tabs.root),
       this.detail.root,
-      this.processes.root,
-      this.findings.root,
-      ...(this.path === null ? [] : [this.path.root]),
-      this.messages.root,
-      ...(this.nodes === null ? [] : [this.nodes.root]),
-      ...(this.waits === null ? [] : [this.waits.root]),
-      ...(this.calls === null ? [] : [this.calls.root]),
-      ...(this.groups === null ? [] : [this.groups.root]),
-      ...(this.gateways === null ? [] : [this.gateways.root]),
-      this.report.root,
+      ...there.map(({ card }) => card.root),
     );
     this.release = [
       searchKey(ctx, root, "Search processes"),
@@ -257,19 +215,11 @@ class Shown {
     const { query } = this.ctx.route;
     const tab = this.tab;
     this.tabs.choose(tab);
-    this.processes.root.hidden = tab !== "processes";
-    this.findings.root.hidden = tab !== "findings";
-    this.messages.root.hidden = tab !== "messages";
-    this.report.root.hidden = tab !== "report";
-    if (this.path !== null) this.path.root.hidden = tab !== "path";
-    if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
-    if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
-    if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
-    if (this.gateways !== null) this.gateways.root.hidden = tab !== "routed";
+    for (const [name, card] of this.cards) card.root.hidden = name !== tab;
     if (this.groups !== null) this.replayed(this.groups, tab === "groups");
     const beside: readonly Tab[] = ["processes", "nodes", "groups"];
     this.detail.root.classList.toggle("below", !beside.includes(tab));
-    if (tab === "findings") void this.findings.show();
+    if (tab === "findings") this.findings.show();
     if (tab === "report") this.report.show(query["top"]);
     if (tab !== "path") this.path?.hide();
     this.processes.as(listing(query["show"], this.about.has_ports));
@@ -277,7 +227,7 @@ class Shown {
     this.follow();
     this.timeline.mark(open);
     this.processes.mark(open);
-    void this.detail.show(open);
+    this.detail.show(open);
     this.detail.follow(this.timeline.shown);
   }
 
@@ -286,38 +236,20 @@ class Shown {
     clearTimeout(this.timer);
     for (const release of this.release) release();
     this.timeline.destroy();
-    this.processes.destroy();
-    this.path?.destroy();
-    this.waits?.destroy();
-    this.calls?.destroy();
-    this.nodes?.destroy();
-    this.groups?.destroy();
-    this.gateways?.destroy();
-    this.messages.destroy();
-    this.report.destroy();
     this.detail.destroy();
+    for (const card of this.cards.values()) card.destroy?.();
   }
 
   private get tab(): Tab {
     const { tab } = this.ctx.route.query;
-    const there =
-      tab === "findings" ||
-      tab === "report" ||
-      (tab === "path" && this.path !== null) ||
-      (tab === "messages" && this.about.has_messages) ||
-      (tab === "nodes" && this.nodes !== null) ||
-      (tab === "waits" && this.waits !== null) ||
-      (tab === "calls" && this.calls !== null) ||
-      (tab === "groups" && this.groups !== null) ||
-      (tab === "routed" && this.gateways !== null);
-    return there ? (tab as Tab) : "processes";
+    return [...this.cards.keys()].find((one) => one === tab) ?? "processes";
   }
 
   /** The groups at the moment of the address, which the time line shows, too. */
   private replayed(groups: GroupsCard, isShown: boolean): void {
     const text = this.ctx.route.query["moment"] ?? "";
     const moment = text !== "" && Number(text) >= 0 ? Number(text) : null;
-    groups.root.hidden = !isShown;
+
     this.timeline.at(isShown ? moment : null);
     if (isShown) groups.show(moment);
     else groups.hide();
@@ -329,7 +261,7 @@ class Shown {
     const { query } = this.ctx.route;
     const { shown } = this.timeline;
     if (tab === "processes") this.processes.follow(shown);
-    if (tab === "messages") this.messages.show(shown, query);
+    if (tab === "messages") this.messages?.show(shown, query);
     if (tab === "nodes") this.nodes?.show(shown);
     if (tab === "routed") this.gateways?.show(shown);
     const whose = [numbered(query["of_process"]), numbered(query["process"])] as const;
@@ -454,4 +386,21 @@ const numbered = (text: string | undefined): number | null => {
 const listing = (text: string | undefined, hasPorts: boolean): Listing =>
   text === "tree" || (text === "ports" && hasPorts) ? text : "list";
 
-export const page: Page = { mount: (root, ctx) => new ProfilePage(root, ctx) };
+export const page: Page = {
+  mount: (root, ctx) =>
+    new ProfilePage(root, ctx, {
+      part: "profile",
+      open: async () => {
+        const first = firstProcesses();
+        // Whoever waits for it is told, too.
+        first.catch(() => {});
+        const about = await getAbout();
+        return () => new Shown(root, ctx, about, first);
+      },
+      nothing: [
+        "No recording is open here",
+        "`bin/sderl prof record NODE` records a node, and `bin/sderl prof open FILE` shows the recording.",
+      ],
+      failed: "The recording does not answer",
+    }),
+};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples: what `bin/sderl prof sample` saw processes do, as shares with intervals, over time.
-import type { Ctx, MountedPage, Page } from "../../ui/ctx";
-import type { Change } from "../../store/signals";
+import type { Ctx, Page } from "../../ui/ctx";
 import { h, set, text as setText } from "../../lib/dom";
 import { count, lasting, share, messageOf } from "../../lib/format";
-import { isRecorded } from "../../ui/recorded";
-import { card, type Choice, choice, emptyState, searchKey } from "../../ui/parts";
+import { RecordedPage } from "../../ui/recorded";
+import { card, type Choice, choice, searchKey } from "../../ui/parts";
 import { type About, getAbout, getShares, type Shares } from "./answers";
 import { Curves } from "./curves";
 import { type Columns, fromQuery, partOf, problems, rowsText } from "./model";
@@ -29,52 +28,6 @@ const TABS: readonly Tab[] = ["kinds", "functions", "waits", "states", "overall"
 const ROWS = 500;
 const LATER_MS = 200;
 const ALL = "";
-
-class SamplesPage implements MountedPage {
-  private shown: Shown | null = null;
-  private asking = false;
-  private ended = false;
-
-  constructor(
-    private readonly root: HTMLElement,
-    private readonly ctx: Ctx,
-  ) {
-    void this.ask();
-  }
-
-  update(change: Change): void {
-    if (change.has("hello") && this.shown === null) void this.ask();
-    if (change.has("route")) this.shown?.routed();
-  }
-
-  destroy(): void {
-    this.ended = true;
-    this.shown?.destroy();
-    this.root.replaceChildren();
-  }
-
-  private async ask(): Promise<void> {
-    const { hello } = this.ctx.store;
-    if (this.asking || this.ended) return;
-    if (!isRecorded(hello, "samples"))
-      return this.root.replaceChildren(
-        emptyState(
-          "No samples are open here",
-          "`bin/sderl prof sample NODE --out FILE` samples a node, and `bin/sderl prof open FILE` shows the samples.",
-        ),
-      );
-    this.asking = true;
-    try {
-      const about = await getAbout();
-      if (!this.ended && this.shown === null) this.shown = new Shown(this.root, this.ctx, about);
-    } catch (error) {
-      if (!this.ended && isRecorded(this.ctx.store.hello, "samples"))
-        this.root.replaceChildren(emptyState("The samples do not answer", messageOf(error)));
-    }
-    this.asking = false;
-    if (hello === null && this.ctx.store.hello !== null && this.shown === null) void this.ask();
-  }
-}
 
 class Shown {
   private readonly curves: Curves;
@@ -316,4 +269,18 @@ class Shown {
 
 const status = () => h("p", { class: "profile-says muted num", role: "status" });
 
-export const page: Page = { mount: (root, ctx) => new SamplesPage(root, ctx) };
+export const page: Page = {
+  mount: (root, ctx) =>
+    new RecordedPage<Shown>(root, ctx, {
+      part: "samples",
+      open: async () => {
+        const about = await getAbout();
+        return () => new Shown(root, ctx, about);
+      },
+      nothing: [
+        "No samples are open here",
+        "`bin/sderl prof sample NODE --out FILE` samples a node, and `bin/sderl prof open FILE` shows the samples.",
+      ],
+      failed: "The samples do not answer",
+    }),
+};
