@@ -40,5 +40,5 @@ export default async function actions(stage) {
   for (const result of ["begun", "stopped"])
     await rows.getByText(result, { exact: true }).first().waitFor({ timeout: 60_000 });
   await rows.first().click();
-  await page.locator(".audit-chosen").getByText(node).waitFor();
+  await page.locator(".page-audit .chosen").getByText(node).waitFor();
 }

@@ -79,7 +79,7 @@ function nodePart(ctx: Ctx, node: string, one: NodeAnswer, hooks: Hooks): HTMLEl
       h("span", { class: `request-state request-${one.state}` }, one.state),
       one.ms === null ? null : h("span", { class: "muted num" }, `${one.ms} ms`),
     ),
-    one.error === null ? null : h("p", { class: "action-error" }, one.error),
+    one.error === null ? null : h("p", { class: "problem" }, one.error),
     one.said.length === 0
       ? null
       : h(

@@ -46,7 +46,7 @@ class ActionsPage implements MountedPage {
     { type: "submit", class: "button button-primary", "data-testid": "run" },
     "Run",
   );
-  private readonly problem = h("p", { class: "action-problem", role: "alert", hidden: true });
+  private readonly problem = h("p", { class: "problem", role: "alert", hidden: true });
   private readonly result = h("div", { class: "action-result", hidden: true });
   private readonly list = h("ul", { class: "requests", "data-testid": "requests" });
   private readonly release: () => void;

@@ -34,8 +34,8 @@ class AuditPage implements MountedPage {
   );
   private readonly node = h("select", { class: "select", "aria-label": "Node" });
   private readonly one = h("p", { class: "row", hidden: true });
-  private readonly chosen = h("div", { class: "audit-chosen", hidden: true });
-  private readonly problem = h("p", { class: "audit-problem", role: "alert", hidden: true });
+  private readonly chosen = h("div", { class: "chosen", hidden: true });
+  private readonly problem = h("p", { class: "problem", role: "alert", hidden: true });
   private readonly about = h("p", { class: "muted", role: "status" });
   private readonly more = h(
     "button",
@@ -121,7 +121,7 @@ class AuditPage implements MountedPage {
         this.one,
         this.chosen,
         this.table.root,
-        h("div", { class: "row audit-more" }, this.more, this.about),
+        h("div", { class: "row list-more" }, this.more, this.about),
       ),
     );
     this.more.hidden = true;
@@ -257,7 +257,7 @@ class AuditPage implements MountedPage {
           ] as const
         ).filter(([, value]) => value !== ""),
       ),
-      h("pre", { class: "audit-args", tabindex: "0" }, JSON.stringify(entry.args, null, 2)),
+      h("pre", { class: "chosen-text", tabindex: "0" }, JSON.stringify(entry.args, null, 2)),
     );
     this.chosen.hidden = false;
     this.table.mark(String(entry.seq));

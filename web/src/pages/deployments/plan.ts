@@ -39,7 +39,7 @@ export class PlanCard {
     { type: "submit", class: "button button-primary", "data-testid": "plan-go" },
     "Show the plan",
   );
-  private readonly problem = h("p", { class: "plan-problem", role: "alert", hidden: true });
+  private readonly problem = h("p", { class: "problem plan-problem", role: "alert", hidden: true });
   private readonly said = h("p", { class: "ops-about", role: "status" });
   private readonly refused = list("ul", "Refused");
   private readonly changes = list("ul", "What would change");

@@ -33,7 +33,7 @@ export class RecordCard {
     { type: "button", class: "button", hidden: true, click: () => void this.older() },
     "Load older",
   );
-  private readonly problem = h("p", { class: "plan-problem", role: "alert", hidden: true });
+  private readonly problem = h("p", { class: "problem plan-problem", role: "alert", hidden: true });
   private polled: Polled<Found> | undefined;
   private known: Found | null = null;
   private asked = "";

@@ -59,7 +59,7 @@ class EventsPage implements MountedPage {
     { type: "button", class: "button", click: () => void this.older() },
     "Load older",
   );
-  private readonly chosen = h("div", { class: "event-chosen", hidden: true });
+  private readonly chosen = h("div", { class: "chosen", hidden: true });
   private readonly said = h("p", { class: "muted", role: "status" });
   /** Asked for by this page, beside those that the store keeps. */
   private extra: readonly ClusterEvent[] = [];
@@ -174,7 +174,7 @@ class EventsPage implements MountedPage {
         this.table.root,
         h(
           "div",
-          { class: "row events-more" },
+          { class: "row list-more" },
           this.more,
           exportButton(ctx, "All events that are kept, as a CSV file", () => ({
             what: "events",

@@ -49,7 +49,7 @@ export const page: Page = {
 
 class LogPageView implements MountedPage {
   private readonly table: Table<LogEvent>;
-  private readonly text = searchField("Search the text", "log-text", true);
+  private readonly text = searchField("Search the text", "chosen-text", true);
   private readonly module = searchField("Module, as m or m:f", "log-module", false);
   private readonly level = h(
     "select",
@@ -64,10 +64,14 @@ class LogPageView implements MountedPage {
     { type: "button", class: "button", click: () => void this.older() },
     "Load older",
   );
-  private readonly chosen = h("div", { class: "log-chosen", hidden: true });
+  private readonly chosen = h("div", { class: "chosen", hidden: true });
   private readonly about = h("p", { class: "muted log-about", role: "status" });
-  private readonly lost = h("p", { class: "log-lost", role: "status", hidden: true });
-  private readonly problem = h("p", { class: "log-problem", role: "alert", hidden: true });
+  private readonly lost = h("p", {
+    class: "problem problem-warning",
+    role: "status",
+    hidden: true,
+  });
+  private readonly problem = h("p", { class: "problem", role: "alert", hidden: true });
   private readonly polled: Polled<LogPage | null>;
   private readonly time: TimeWatch;
   private readonly release: () => void;
@@ -170,7 +174,7 @@ class LogPageView implements MountedPage {
         this.lost,
         this.chosen,
         this.table.root,
-        h("div", { class: "row log-more" }, this.more, this.about),
+        h("div", { class: "row list-more" }, this.more, this.about),
       ),
     );
     this.table.empty("Asking ...");
@@ -332,7 +336,7 @@ class LogPageView implements MountedPage {
         nodeLink(this.ctx, event.node),
         ...event.groups.map((group) => groupLink(this.ctx, group)),
       ),
-      h("pre", { class: "log-text", tabindex: "0" }, event.text),
+      h("pre", { class: "chosen-text", tabindex: "0" }, event.text),
       facts(
         (
           [

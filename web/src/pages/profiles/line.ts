@@ -141,7 +141,7 @@ export class Line {
       dear
         ? h(
             "p",
-            { class: "profile-dear" },
+            { class: "problem" },
             "That is more than 500,000 events a second on a node, which slows it down much. Record fewer nodes or another kind, or a test system.",
           )
         : null,

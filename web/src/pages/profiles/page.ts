@@ -50,7 +50,7 @@ class ProfilesPage implements MountedPage {
     "data-testid": "profile",
   });
   private readonly denied = h("div", { hidden: true });
-  private readonly problem = h("p", { class: "profiles-problem", role: "alert", hidden: true });
+  private readonly problem = h("p", { class: "problem", role: "alert", hidden: true });
   private readonly kept = h("p", { class: "muted num" });
   private readonly list = h("ul", { class: "profiles-list", "data-testid": "profiles" });
   private readonly lines = new Map<string, Line>();

@@ -97,34 +97,49 @@ function paintAxis(c: CanvasRenderingContext2D, { layout, palette, range }: Pict
 }
 
 function paintGraph(c: CanvasRenderingContext2D, p: Picture): void {
-  const { layout, palette, window: w, online } = p;
+  const { layout, palette, online } = p;
   const { y, height } = layout.graph;
-  c.fillStyle = palette.bg;
-  c.globalAlpha = 0.5;
-  c.fillRect(0, y, layout.width, height);
-  c.globalAlpha = 1;
-  if (w !== null) {
-    const top = graphTop(w.running, w.runnable, online);
-    const { running, runnable } = colors(palette);
-    const sums = w.running.map((n, i) => n + (w.runnable[i] ?? 0));
-    area(c, p, layout.graph, sums, top, runnable, 0.55);
-    area(c, p, layout.graph, w.running, top, running, 1);
+  const at = paintCounts(c, p, layout.graph, p.window, online, palette.text);
+  if (at !== null) {
     c.font = `11px ${palette.font}`;
     c.textBaseline = "alphabetic";
-    if (online !== null) {
-      const at = Math.round(y + height - (online / top) * height) + 0.5;
-      c.strokeStyle = palette.text;
-      c.setLineDash([5, 4]);
-      c.beginPath();
-      c.moveTo(0, at);
-      c.lineTo(layout.width, at);
-      c.stroke();
-      c.setLineDash([]);
-      tag(c, palette, `${online} schedulers`, layout.width - 6, at < y + 16 ? at + 13 : at - 4);
-    }
+    tag(c, palette, `${online} schedulers`, layout.width - 6, at < y + 16 ? at + 13 : at - 4);
   }
   c.strokeStyle = palette.line;
   c.strokeRect(0.5, y + 0.5, layout.width - 1, height - 1);
+}
+
+/** How many processes run and could run, below the number of schedulers as a line; gives where that is. */
+function paintCounts(
+  c: CanvasRenderingContext2D,
+  p: Picture,
+  box: { y: number; height: number },
+  counts: Pick<Window, "running" | "runnable"> | null,
+  online: number | null,
+  line: string,
+): number | null {
+  const { layout, palette } = p;
+  c.fillStyle = palette.bg;
+  c.globalAlpha = 0.5;
+  c.fillRect(0, box.y, layout.width, box.height);
+  c.globalAlpha = 1;
+  if (counts === null) return null;
+  const top = graphTop(counts.running, counts.runnable, online);
+  const { running, runnable } = colors(palette);
+  const sums = counts.running.map((n, i) => n + (counts.runnable[i] ?? 0));
+  area(c, p, box, sums, top, runnable, 0.55);
+  area(c, p, box, counts.running, top, running, 1);
+  if (online === null) return null;
+  const at = Math.round(box.y + box.height - (online / top) * box.height) + 0.5;
+  c.strokeStyle = line;
+  c.lineWidth = 1;
+  c.setLineDash([5, 4]);
+  c.beginPath();
+  c.moveTo(0, at);
+  c.lineTo(layout.width, at);
+  c.stroke();
+  c.setLineDash([]);
+  return at;
 }
 
 /** Words on a picture, readable on whatever is below. */
@@ -179,7 +194,12 @@ function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
     c.fillRect(0, row.y - 1, layout.width, row.height + 2);
     c.globalAlpha = 1;
   }
-  if (row.kind === "node") return paintNode(c, p, row);
+  if (row.kind === "node") {
+    const counts = w?.nodes.find(({ node }) => node === row.id) ?? null;
+    const node = p.nodes.find(({ number }) => number === row.id);
+    paintCounts(c, p, row, counts, node?.online ?? null, palette.muted);
+    return;
+  }
   if (w === null) return;
   if (row.kind === "scheduler") {
     const one = w.schedulers.find(({ scheduler }) => scheduler === row.id);
@@ -190,33 +210,6 @@ function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
   if (lane === undefined) return;
   if (lane.intervals !== null) paintIntervals(c, p, row, lane);
   else paintShares(c, p, row, lane);
-}
-
-/** How many processes of a node run and could run, below the number of its schedulers as a line. */
-function paintNode(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
-  const { layout, palette, window: w } = p;
-  c.fillStyle = palette.bg;
-  c.globalAlpha = 0.5;
-  c.fillRect(0, row.y, layout.width, row.height);
-  c.globalAlpha = 1;
-  const one = w?.nodes.find(({ node }) => node === row.id);
-  if (one === undefined) return;
-  const online = p.nodes.find(({ number }) => number === row.id)?.online ?? null;
-  const top = graphTop(one.running, one.runnable, online);
-  const { running, runnable } = colors(palette);
-  const sums = one.running.map((n, i) => n + (one.runnable[i] ?? 0));
-  area(c, p, row, sums, top, runnable, 0.55);
-  area(c, p, row, one.running, top, running, 1);
-  if (online === null) return;
-  const at = Math.round(row.y + row.height - (online / top) * row.height) + 0.5;
-  c.strokeStyle = palette.muted;
-  c.lineWidth = 1;
-  c.setLineDash([5, 4]);
-  c.beginPath();
-  c.moveTo(0, at);
-  c.lineTo(layout.width, at);
-  c.stroke();
-  c.setLineDash([]);
 }
 
 function paintAwake(
