@@ -4,7 +4,7 @@
 //   {"op":"open","url":U}                   loads the page that the next steps are about
 //   {"op":"rate","how":"idle"|"pan","seconds":S}
 //   {"op":"memory"}
-import { drawn, launch, serve } from "./browser.mjs";
+import { drawn, frameRate, launch, serve } from "./browser.mjs";
 
 const browser = await launch();
 const viewport = { width: 1280, height: 800 };
@@ -71,24 +71,10 @@ async function pan(until) {
 }
 
 async function rate({ how, seconds }) {
-  const counting = page.evaluate(
-    (ms) =>
-      new Promise((done) => {
-        const start = performance.now();
-        let [frames, last, longest] = [0, start, 0];
-        const tick = (now) => {
-          frames++;
-          longest = Math.max(longest, now - last);
-          last = now;
-          if (now - start < ms) requestAnimationFrame(tick);
-          else done({ frames_per_s: (1000 * frames) / (now - start), longest_ms: longest });
-        };
-        requestAnimationFrame(tick);
-      }),
-    seconds * 1000,
-  );
+  const counting = frameRate(page, seconds);
   if (how === "pan") await pan(performance.now() + seconds * 1000);
-  return { how, ...(await counting) };
+  const { rate: frames_per_s, longest: longest_ms } = await counting;
+  return { how, frames_per_s, longest_ms };
 }
 
 async function memory() {

@@ -61,3 +61,22 @@ export async function drawn(page, timeout = 20_000) {
     { timeout },
   );
 }
+
+/** Frames a second of a page for so long, and the longest, ms. */
+export const frameRate = (page, seconds) =>
+  page.evaluate(
+    (ms) =>
+      new Promise((done) => {
+        const start = performance.now();
+        let [frames, last, longest] = [0, start, 0];
+        const tick = (now) => {
+          frames += 1;
+          longest = Math.max(longest, now - last);
+          last = now;
+          if (now - start < ms) requestAnimationFrame(tick);
+          else done({ rate: (1000 * frames) / (now - start), longest });
+        };
+        requestAnimationFrame(tick);
+      }),
+    1000 * seconds,
+  );

@@ -2,7 +2,7 @@
 // How smoothly the time line of a recording moves under the mouse, in frames a second:
 //   toolchain/web --run node e2e/profile-frames.mjs LINK [SECONDS]
 // LINK is what bin/sderl prof open prints. It is dragged to and fro at an eighth of the run, as fast as a hand does.
-import { launch } from "./browser.mjs";
+import { frameRate, launch } from "./browser.mjs";
 
 const [link, seconds = "5"] = process.argv.slice(2);
 if (link === undefined) {
@@ -21,22 +21,7 @@ const box = await canvas.boundingBox();
 const [x, y] = [box.x + box.width * 0.6, box.y + box.height * 0.6];
 await page.mouse.move(x, y);
 for (let i = 0; i < 3; i += 1) await page.keyboard.press("+");
-const counting = page.evaluate(
-  (ms) =>
-    new Promise((done) => {
-      const start = performance.now();
-      let [frames, last, longest] = [0, start, 0];
-      const tick = (now) => {
-        frames += 1;
-        longest = Math.max(longest, now - last);
-        last = now;
-        if (now - start < ms) requestAnimationFrame(tick);
-        else done({ rate: (1000 * frames) / (now - start), longest });
-      };
-      requestAnimationFrame(tick);
-    }),
-  Number(seconds) * 1000,
-);
+const counting = frameRate(page, Number(seconds));
 const until = performance.now() + Number(seconds) * 1000;
 await page.mouse.down();
 for (let i = 0; performance.now() < until; i += 1) {

@@ -17,10 +17,49 @@ export async function faults(page, what) {
   return wrong;
 }
 
+/** A desk and a phone, of which one is light and the other dark. */
+export const LOOKS = [
+  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
+  {
+    viewport: { width: 390, height: 844 },
+    colorScheme: "dark",
+    hasTouch: true,
+    isMobile: true,
+    deviceScaleFactor: 2,
+  },
+];
+
+/** Notes in `wrong` what sticks out of a page, and what cannot be read on it. */
+export async function seen(page, what, wrong) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
+  const faint = await page.evaluate(unreadable);
+  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
+}
+
+/** Opens `link` with each of the looks, plays it, and looks at the end of it in the other theme. */
+export async function playedWithLooks(stage, link, played) {
+  const wrong = [];
+  const grounds = new Set();
+  const ground = () => getComputedStyle(document.body).backgroundColor;
+  for (const look of LOOKS) {
+    const page = await stage.person(look);
+    await page.goto(link);
+    await played(stage, page, wrong);
+    grounds.add(await page.evaluate(ground));
+    const colorScheme = look.colorScheme === "light" ? "dark" : "light";
+    await page.emulateMedia({ colorScheme });
+    await seen(page, `${look.viewport.width} pixels, the other theme`, wrong);
+    grounds.add(await page.evaluate(ground));
+  }
+  if (grounds.size !== 2) wrong.push("light and dark look the same");
+  stage.must(wrong.length === 0, wrong.join("\n"));
+}
+
 // Run in a page:
 
 /** Texts whose contrast with what is behind them is below 4.5 (3 for large ones), WCAG 2.1 1.4.3. */
-export function unreadable() {
+function unreadable() {
   const channels = (color) => {
     const made = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
     made.fillStyle = color;

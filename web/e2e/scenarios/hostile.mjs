@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that would run as a program, look like another one or break a page are shown as the text that they are.
+import { goTo, PAGES } from "../pages.mjs";
+
 const GROUPS = [
   "<img src=x onerror=window.taken=1>",
   "\u202eder\u2066\u200b",
@@ -36,22 +38,7 @@ export default async function hostile(stage) {
     const shown = await page.evaluate(() => window.sderl.groups().map(({ name }) => name));
     const made = shown.filter((name) => !Object.hasOwn(stage.cluster.groups, name));
     stage.must(made.length === GROUPS.length, `shown: ${made.join(" ")}`);
-    const routes = [
-      "groups",
-      "matrix",
-      "node",
-      "traffic",
-      "names",
-      "events",
-      "log",
-      "findings",
-      "alarms",
-      "metrics",
-      "deployments",
-      "families",
-      "actions",
-      "audit",
-    ].map((one) => `#/${one}`);
+    const routes = PAGES.map((one) => `#/${one}`);
     for (const name of made.map(encodeURIComponent))
       routes.push(
         `#/groups/${name}`,
@@ -65,12 +52,7 @@ export default async function hostile(stage) {
       "#/groups/%3Cb%3Enone%E2%80%AE",
     );
     for (const route of routes) {
-      await page.evaluate((hash) => (location.hash = hash), route);
-      await page
-        .locator(`.page-${/#\/(\w+)/.exec(route)[1]}`)
-        .getByText(/\w/)
-        .first()
-        .waitFor({ state: "attached" });
+      await goTo(page, route);
       if (route.startsWith("#/names?"))
         await page
           .getByRole("main")

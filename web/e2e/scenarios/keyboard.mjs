@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All pages and the time bar without a mouse, and one sees where one is.
+import { PAGES } from "../pages.mjs";
+
 export default async function keyboard(stage) {
   const page = await stage.open();
   await stage.until(
@@ -38,23 +40,7 @@ export default async function keyboard(stage) {
   }
 
   // Each page by its number.
-  for (const [key, name] of [
-    "groups",
-    "matrix",
-    "node",
-    "traffic",
-    "names",
-    "events",
-    "log",
-    "findings",
-    "alarms",
-    "metrics",
-    "deployments",
-    "families",
-    "actions",
-    "audit",
-    "profiles",
-  ].entries()) {
+  for (const [key, name] of PAGES.entries()) {
     await page.keyboard.press("1234567890dacup"[key]);
     await page.waitForURL(new RegExp(`#/${name}`));
     await page.locator(`[aria-current="page"][data-testid="nav-${name}"]`).waitFor();

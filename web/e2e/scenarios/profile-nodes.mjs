@@ -2,30 +2,14 @@
 // Somebody opens a recording of two nodes, on one of which a client asks a server on the other one: the lanes are by
 // node, messages go from one to the other, and so does the critical path; operations on groups are
 // marks, and played; messages went over gateways.
-import { unreadable } from "../readable.mjs";
+import { playedWithLooks, seen } from "../readable.mjs";
 
-const LOOKS = [
-  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
-  {
-    viewport: { width: 390, height: 844 },
-    colorScheme: "dark",
-    hasTouch: true,
-    isMobile: true,
-    deviceScaleFactor: 2,
-  },
-];
 const CLIENT = "client at a@h";
 const SERVER = "server at b@h";
 
 export default async function profileNodes(stage) {
   const { link } = await stage.act("profile-nodes");
-  const wrong = [];
-  for (const look of LOOKS) {
-    const page = await stage.person(look);
-    await page.goto(link);
-    await played(stage, page, wrong);
-  }
-  stage.must(wrong.length === 0, wrong.join("\n"));
+  await playedWithLooks(stage, link, played);
 }
 
 async function played(stage, page, wrong) {
@@ -136,12 +120,4 @@ async function routed(page, tabs, wrong) {
     await card.getByRole("table").nth(at).getByRole("row").filter({ hasText: row }).waitFor();
   await seen(page, "routed messages", wrong);
   await tabs.getByRole("button", { name: "Processes" }).click();
-}
-
-/** Nothing sticks out, and all texts can be read. */
-async function seen(page, what, wrong) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
-  const faint = await page.evaluate(unreadable);
-  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
 }

@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody opens a recording of four clients that ask one server: zooms, chooses the server, reads what is found and
 // follows the critical path, at a desk and on a phone, light and dark.
-import { faults, unreadable } from "../readable.mjs";
+import { faults, playedWithLooks, seen } from "../readable.mjs";
 
-const LOOKS = [
-  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
-  {
-    viewport: { width: 390, height: 844 },
-    colorScheme: "dark",
-    hasTouch: true,
-    isMobile: true,
-    deviceScaleFactor: 2,
-  },
-];
 const SERVER = "the_slow_server";
 
 export default async function profile(stage) {
   const { link } = await stage.act("profile");
-  const wrong = [];
-  const grounds = new Set();
-  for (const look of LOOKS) {
-    const page = await stage.person(look);
-    await page.goto(link);
-    await played(stage, page, wrong);
-    grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-    const { colorScheme } = look;
-    await page.emulateMedia({ colorScheme: colorScheme === "light" ? "dark" : "light" });
-    await seen(page, `${look.viewport.width} pixels, the other theme`, wrong);
-    grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-  }
-  if (grounds.size !== 2) wrong.push("light and dark look the same");
-  stage.must(wrong.length === 0, wrong.join("\n"));
+  await playedWithLooks(stage, link, played);
 }
 
 async function played(stage, page, wrong) {
@@ -228,12 +205,4 @@ async function exchanged(stage, page, at, wrong) {
 /** A finding is shut but for the first one. */
 async function open(details) {
   if (!(await details.evaluate((at) => at.open))) await details.locator("summary").click();
-}
-
-/** Nothing sticks out, and all texts can be read. */
-async function seen(page, what, wrong) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
-  const faint = await page.evaluate(unreadable);
-  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
 }

@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody opens samples of two nodes: reads who takes the processors, chooses a part of the time, a kind of processes
 // and a node, by pointer and by keyboard, at a desk and on a phone, light and dark.
-import { unreadable } from "../readable.mjs";
+import { playedWithLooks, seen } from "../readable.mjs";
 
-const LOOKS = [
-  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
-  {
-    viewport: { width: 390, height: 844 },
-    colorScheme: "dark",
-    hasTouch: true,
-    isMobile: true,
-    deviceScaleFactor: 2,
-  },
-];
 const SERVER = "the_slow_server";
 
 export default async function samples(stage) {
   const { link } = await stage.act("samples");
-  const wrong = [];
-  for (const look of LOOKS) {
-    const page = await stage.person(look);
-    await page.goto(link);
-    await played(stage, page, wrong);
-    const { colorScheme } = look;
-    await page.emulateMedia({ colorScheme: colorScheme === "light" ? "dark" : "light" });
-    await seen(page, `${look.viewport.width} pixels, the other theme`, wrong);
-  }
-  stage.must(wrong.length === 0, wrong.join("\n"));
+  await playedWithLooks(stage, link, played);
 }
 
 async function played(stage, page, wrong) {
@@ -94,12 +75,4 @@ async function played(stage, page, wrong) {
   await page.getByRole("combobox", { name: "Node" }).selectOption("All nodes");
   await page.waitForURL((url) => !url.hash.includes("node="));
   await tabs.getByRole("button", { name: "Processes" }).click();
-}
-
-/** Nothing sticks out, and all texts can be read. */
-async function seen(page, what, wrong) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
-  const faint = await page.evaluate(unreadable);
-  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
 }

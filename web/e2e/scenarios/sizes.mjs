@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every page at the size of a desk and of a phone, light and dark: nothing sticks out or is cut off, all texts can be read.
+import { goTo, PAGES } from "../pages.mjs";
 import { faults } from "../readable.mjs";
 
 const SIZES = [
@@ -8,23 +9,11 @@ const SIZES = [
 ];
 
 export default async function sizes(stage) {
-  const routes = [
-    "#/groups",
-    "#/matrix",
-    `#/node/${encodeURIComponent(stage.cluster.nodes[0])}`,
-    "#/traffic",
-    "#/names?group=red",
-    "#/events",
-    "#/log",
-    "#/findings",
-    "#/alarms",
-    "#/metrics",
-    "#/deployments",
-    "#/families",
-    "#/actions",
-    "#/audit",
-    "#/profiles",
-  ];
+  const arg = {
+    node: `/${encodeURIComponent(stage.cluster.nodes[0])}`,
+    names: "?group=red",
+  };
+  const routes = PAGES.map((page) => `#/${page}${arg[page] ?? ""}`);
   await stage.act("unprobed");
   const wrong = [];
   for (const size of SIZES) {
@@ -43,12 +32,7 @@ export default async function sizes(stage) {
       }
       for (const route of routes) {
         const what = `${route} at ${size.viewport.width} pixels, ${colorScheme}`;
-        await page.evaluate((hash) => (location.hash = hash), route);
-        await page
-          .locator(`.page-${/#\/(\w+)/.exec(route)[1]}`)
-          .getByText(/\w/)
-          .first()
-          .waitFor({ state: "attached" });
+        await goTo(page, route);
         wrong.push(...(await faults(page, what)));
       }
       if (size.hasTouch) {
