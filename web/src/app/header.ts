@@ -11,7 +11,7 @@ import { TITLES } from "./pages";
 import { commonQuery, formatRoute, onlyPage, PAGES, PROFILES, type Route } from "../ui/router";
 import type { Theme } from "../ui/theme";
 
-/** In the header, where there is little room for it, and what it means. */
+/** What a chip of the header says, the same where there is little room, and what it means. */
 const SOURCES: Record<Source, [string, string, string]> = {
   stock: [
     "No probes",
@@ -39,7 +39,7 @@ const THEMES: Record<Theme, [IconName, string]> = {
 export interface HeaderActions {
   help(): void;
   cycleTheme(): void;
-  /** A finger sees no title. */
+  /** Shows what a title says: a finger cannot point at it. */
   explain(text: string): void;
 }
 
@@ -225,7 +225,7 @@ export class Header {
     set(this.monitors, "title", each);
   }
 
-  /** Nothing is left out without being said. */
+  /** How much did not come to this page, by cause. */
   private showLosses(): void {
     const lost = [...this.store.losses];
     if (this.store.missed > 0)
@@ -248,7 +248,7 @@ export class Header {
   }
 }
 
-/** What a profile of the cluster shows belongs to the list of these. */
+/** A profile of the cluster is shown under the list of profiles. */
 const shownAs = ({ page, query }: Route): string =>
   PROFILES.some((one) => one === page) && query["of"] !== undefined ? "profiles" : page;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sheet of keyboard shortcuts, made from the shortcuts there are.
+// The sheet of keyboard shortcuts.
 import { h } from "../lib/dom";
 import type { Keys, Shortcut } from "../ui/keys";
 import { makeDialog } from "../ui/parts";

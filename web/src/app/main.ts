@@ -18,7 +18,7 @@ async function transport(): Promise<Transport> {
 }
 
 async function main(): Promise<void> {
-  // Its files come while the rest is put together.
+  // The page's files are fetched while the rest is put together.
   void LOADERS[parseRoute(location.hash).page]().catch(() => {});
   const store = new Store(await transport());
   installHooks(store);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the page's place, or above it, when there is no connection.
+// What is shown in place of the page, or above it, without a connection.
 import type { Ended } from "../store/socket";
 import type { Store } from "../store/store";
 import { h, prose } from "../lib/dom";
@@ -25,7 +25,7 @@ export class Banner {
   }
 }
 
-/** The token is missing or wrong, or holds no more: asks for one. */
+/** Asks for a token, where it is missing or wrong, or has ended. */
 export function tokenForm(enter: (token: string) => void, ended: Ended | null): HTMLElement {
   const input = h("input", {
     class: "input",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recordings there are, and whether one is being written; one is opened in place of the live
-// cluster.
+// The dialog of recordings: lists them, says whether one is being written, and opens one in place of
+// the live cluster.
 import { bytes, dateTime, messageOf } from "../lib/format";
 import { h } from "../lib/dom";
 import type { Recording } from "../model/protocol";

@@ -33,11 +33,11 @@ import {
 import { TimeBar } from "./timebar";
 import { Toasts } from "./toast";
 
-/** Of the protocol that this page speaks. */
+/** The version of the protocol that this page speaks. */
 const PROTOCOL = 1;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
-/** By their order: the row of digits, of which the tenth is 0, and letters that no page uses. */
+/** The keys of the pages, in their order: the digits, then letters that no page uses for itself. */
 const PAGE_KEYS = "1234567890dacup";
 
 export class Shell implements Ctx {
@@ -140,7 +140,7 @@ export class Shell implements Ctx {
     if (!this.refusedShown) this.mounted?.page.update?.(change);
   }
 
-  /** A recording of a profiler has one page, and no time to travel in. */
+  /** A profiler's recording has one page, and no time bar. */
   private arrived(): void {
     const only = onlyPage(this.store.hello);
     if (only === null) return;
@@ -179,7 +179,7 @@ export class Shell implements Ctx {
       [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · "),
     );
     if (this.refusedShown) return;
-    // Of another recording it is another page.
+    // The page of another recording is another page.
     if (this.mounted?.name === this.route.page && this.mounted.of === this.route.query["of"])
       this.mounted.page.update?.(new Set(["route"]));
     else void this.mount(this.route.page);

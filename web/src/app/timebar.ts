@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time travel: pause, live, scrub, step, replay. The time chosen goes for every page, and stands in
-// the address as t.
+// Time travel: pause, live, scrub, step, replay. The time chosen holds for every page, and is in the
+// address as t.
 import { ago, clock, dateTime, messageOf } from "../lib/format";
 import { h, set, text as setText } from "../lib/dom";
 import type { Change } from "../store/signals";
@@ -97,7 +97,7 @@ export class TimeBar {
     this.releaseKeys = this.addKeys();
   }
 
-  /** Where there is no time to travel in. */
+  /** Takes the bar away, where there is no history. */
   leave(): void {
     this.element.hidden = true;
     this.releaseKeys();
@@ -182,7 +182,7 @@ export class TimeBar {
   }
 
   private writeAddress(): void {
-    // Not put off by what follows: frames come faster than that.
+    // Not started anew by each frame: these come faster than the timer ends.
     if (this.wanted !== null || this.addressTimer !== undefined) return;
     this.addressTimer = setTimeout(() => {
       this.addressTimer = undefined;

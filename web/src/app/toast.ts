@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short messages at the lower edge; an error stays until it is read or ten seconds are gone.
+// Short messages at the lower edge; an error stays for ten seconds, or until it is dismissed.
 import { h } from "../lib/dom";
 
 const SHOWN_MS = { info: 4000, error: 10_000 };

@@ -6,9 +6,9 @@ import type { ClusterEvent, Level, Series } from "../model/protocol";
 import type { Ctx } from "../ui/ctx";
 
 const POINTS = 240;
-/** The area is asked for again when it ends visibly before now: after a twentieth of it, but not all the time. */
+/** How old the area may be before it is asked for again: a share of the range, within bounds (ms). */
 const REFRESH = { share: 0.05, least: 2_000, most: 10_000 };
-/** The range input's thumb is so wide: its middle runs from half of it to half of it before the end. */
+/** The width of the range input's thumb, whose middle stays half of it away from both ends. */
 const THUMB_PX = 14;
 const RANK: Record<Level, number> = { info: 0, notice: 1, warning: 2, error: 3 };
 
@@ -38,7 +38,7 @@ export class Track {
     this.draw();
   }
 
-  /** Another source: what is drawn is of another time. */
+  /** The source has changed: what is drawn is of another history. */
   reset(): void {
     this.series = null;
     this.asked = 0;
@@ -100,7 +100,7 @@ export class Track {
   private draw(): void {
     const { store, palette } = this.ctx;
     if (store.range === null || this.width === 0) return;
-    // The newest end moves each frame: a new picture where that is a pixel or more.
+    // The newest end moves with each frame: draws only where that is a pixel or more.
     const span = Math.max(1, store.range[1] - store.range[0]);
     const lastEvent = store.events[store.events.length - 1]?.id ?? 0;
     const key = [
@@ -160,7 +160,7 @@ export class Track {
       warning: palette.warning,
       error: palette.critical,
     };
-    // One mark a pixel, of the gravest.
+    // One mark a pixel, of the most severe event.
     const marks = new Map<number, Level>();
     for (const event of store.events) {
       const x = Math.round(this.x(event.t));

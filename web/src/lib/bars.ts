@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bars of shares: how much of a limit is used, of what a whole is made.
+// Bars that show a share: of a limit, of a whole, or of the largest in a column.
 import { h, set, styled, text as setText } from "./dom";
 import { percent, type Format } from "./format";
 
-/** From which share of a limit on a bar warns, and alarms. */
+/** The shares of a limit from which a bar warns, and alarms. */
 const WARN = 0.7;
 const ALARM = 0.9;
 

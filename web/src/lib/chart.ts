@@ -25,7 +25,7 @@ export interface ChartOptions {
   format: Format;
   /** 1024 for bytes. */
   base?: 1000 | 1024;
-  /** The axis' least end, or its fixed end with `fixed`. */
+  /** The least that the axis reaches to; with `fixed`, exactly that. */
   max?: number;
   fixed?: boolean;
   stacked?: boolean;
@@ -40,7 +40,7 @@ interface ChartData {
   /** Shown between these times; of the data where left out. */
   from?: number;
   to?: number;
-  /** A line at this time: where one is paused. */
+  /** A line at this time, where the page is paused. */
   mark?: number | null;
 }
 
@@ -56,7 +56,7 @@ const BOTTOM = 20;
 export function chart(options: ChartOptions): Chart {
   const height = options.height ?? 150;
   const grid = s("g", { class: "chart-grid" });
-  // A picture of its own cuts off what reaches out of the time shown.
+  // A nested picture, which clips lines that reach beyond the time shown.
   const lines = s("svg", { class: "chart-lines", overflow: "hidden" });
   const mark = s("line", { class: "chart-mark", visibility: "hidden" });
   const cross = s("line", { class: "chart-cross", visibility: "hidden" });
@@ -98,7 +98,7 @@ export function chart(options: ChartOptions): Chart {
   let chosen = -1;
   let chosenT: number | null = null;
   let byKey = false;
-  // What is pointed at stays where it is while the data moves on: a place for the pointer, a time for the keys.
+  // While new data comes, the pointer keeps its place, and the keys keep their time.
   let pointerX: number | null = null;
   let keys = "";
   let values: HTMLElement[] = [];

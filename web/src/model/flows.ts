@@ -2,7 +2,7 @@
 // Traffic by group, by the server's rule (sderl_mon_traffic): it counts to the groups that both
 // ends share, in equal parts; ends that share none count from each group of the sender to each of
 // the receiver, in equal parts; nodes of no group are one group, FREE, and hidden ones, such as
-// monitors, shells and tools, are another, HIDDEN. So is whoever is linked and not watched.
+// monitors, shells and tools, are another, HIDDEN, to which nodes that are linked but not watched belong, too.
 import { type Frame, LINK_STRIDE } from "./frame";
 import type { TopologyNode } from "./protocol";
 import type { Topology } from "./topology";

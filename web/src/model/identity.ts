@@ -43,7 +43,7 @@ const LOOKS = HUES * PATTERNS.length;
 /** The colour of nodes in no group is much like it: it comes after all others. */
 const SLATE = LIGHT.indexOf("#5b6475");
 const LIKED = LIGHT.map((_, hue) => hue).filter((hue) => hue !== SLATE);
-/** Each leads through all of these. */
+/** Steps that visit all nine liked hues: each has no divisor in common with nine. */
 const STEPS = [1, 2, 4, 5, 7, 8];
 
 export interface Identity {
@@ -74,7 +74,7 @@ export function meetGroups(groups: readonly { id: number; name: string }[]): voi
   for (const { id, name } of groups) placeOfId.set(id, placeOfName.get(name) as number);
 }
 
-/** The first hue of those that a name likes, in the first pattern, that fewest have. */
+/** The hue that fewest groups have, the one that the name likes best first; in it, the pattern that fewest have. */
 function freePlace(name: string, used: Uint32Array): number {
   const hash = hashOf(name);
   const step = STEPS[(hash >>> 16) % STEPS.length];

@@ -5,7 +5,7 @@
 import type { ClusterEvent, Level } from "./protocol";
 
 export interface Incident {
-  /** The event that says it best: of the monitor itself, where that told it. */
+  /** The event that is shown for all of them: the monitor's own, where there is one. */
   head: ClusterEvent;
   /** All of it, the head too, oldest first. */
   events: readonly ClusterEvent[];
@@ -29,7 +29,7 @@ interface Open {
 /** Events further apart have other causes. */
 const QUIET_MS = 10_000;
 const LONGEST_MS = 60_000;
-/** So many of the newest incidents are looked through for the cause of an event. */
+/** How many of the newest incidents an event may belong to. */
 const MOST_OPEN = 64;
 
 const NODE_CAUSES: Record<string, Cause["what"]> = {
@@ -38,7 +38,7 @@ const NODE_CAUSES: Record<string, Cause["what"]> = {
   node_up: "up",
 };
 const LINK_CAUSES: Record<string, Cause["what"]> = { link_up: "linked", link_down: "unlinked" };
-/** What other nodes may have told before the monitor knew that a node is that. */
+/** What other nodes may report of a node before the monitor knows its state. */
 const TOLD_FIRST: Partial<Record<Cause["what"], readonly Cause["what"][]>> = {
   up: ["linked"],
   down: ["unlinked", "silent"],
@@ -114,11 +114,11 @@ function isNamed(text: string, node: string): boolean {
   return false;
 }
 
-/** What follows from a node that hangs up to minutes later: links to it end, groups go on without it. */
+/** What may follow minutes after a node began to hang: links to it end, groups go on without it. */
 const isLate = ({ kind }: ClusterEvent): boolean =>
   CHURN.has(kind) || LINK_CAUSES[kind] === "unlinked";
 
-/** One of the two was told first; a gateway's silence also later. */
+/** Two reports of one cause: an early one of other nodes, or a gateway's silence, which may also come later. */
 const areOne = (own: Cause, cause: Cause): boolean =>
   isToldFirst(cause, own) || (own.what === "silent" && cause.what === "down");
 
@@ -171,7 +171,7 @@ export function incidents(
       all.push(one);
       open = [...open, one].slice(-MOST_OPEN);
     }
-    // Nothing that comes later follows from its having been down.
+    // The node is back: later events do not follow from its being down.
     if (cause?.what === "up")
       open = open.filter(({ cause: { what, of } }) => what !== "down" || of !== cause.of);
   }

@@ -10,7 +10,7 @@ const LATER_MS = 300;
 
 export class LayoutService {
   private worker: Worker | null = null;
-  /** Whether there is none, or none that works. */
+  /** There is no worker, or it does not work. */
   private alone = typeof Worker === "undefined";
   private readonly here = new Layout();
   private inWorker = false;

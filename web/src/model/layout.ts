@@ -43,7 +43,7 @@ const CROWDED = 400;
 /** With more bodies than these there are fewer steps, as each looks at all pairs: a layout takes about
  * as long. */
 const ALL_STEPS = 120;
-/** Fewer than this share do not untangle anything. */
+/** A smaller share of the steps untangles nothing. */
 const LEAST_SHARE = 0.25;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
@@ -52,7 +52,7 @@ const isGateway = ({ groups }: { groups: readonly number[] }): boolean => groups
 const isCrowded = ({ groups, nodes }: LayoutInput): boolean =>
   groups.length + nodes.filter(isGateway).length > CROWDED;
 
-/** About how many bodies a layout moves, which is what it takes. */
+/** About how many bodies a layout moves: what it costs. */
 export function weight(input: LayoutInput): number {
   const gateways = input.nodes.filter(isGateway).length;
   if (!isCrowded(input)) return input.groups.length + gateways;
@@ -165,7 +165,7 @@ export class Layout {
           });
       });
     }
-    // In place of the groups that are no bodies, their gateways draw each other, side by side.
+    // Groups that are no bodies pull nothing: their gateways pull each other instead, each its neighbours.
     const degree = new Map<Body, number>();
     const sharing = crowded ? this.sharing(input, bodies) : [];
     for (const pair of sharing) for (const one of pair) degree.set(one, (degree.get(one) ?? 0) + 1);
@@ -189,7 +189,7 @@ export class Layout {
     shape(this.broad);
     const share = Math.min(1, Math.max(LEAST_SHARE, (ALL_STEPS / bodies.size) ** 2));
     const steps = (all: number) => Math.ceil(all * share);
-    // As cold in the end as after all steps.
+    // Cools down as far in fewer steps as in all.
     const decay = (each: number) => 1 - (1 - each) ** (1 / share);
     const simulation = forceSimulation([...bodies.values()])
       .stop()

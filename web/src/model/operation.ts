@@ -21,7 +21,7 @@ export function stateWords({ state, progress }: OperationStatus): string {
   }
 }
 
-/** What is left behind what is under way, and what that waits for: each step is told once. */
+/** The steps that are left and not under way, and what the service waits for: each step is in one of the lists. */
 export function behind(
   doing: readonly string[],
   steps: readonly string[],
@@ -46,7 +46,7 @@ export interface FamilyRow {
 }
 
 const SERVES: ReadonlySet<string> = new Set(["up", "adopted"]);
-/** Neither serves nor is to. */
+/** States of instances that do not serve, and are not meant to. */
 const LEFT: ReadonlySet<string> = new Set(["drained", "released", "leaving"]);
 
 export const serves = (state: string): boolean => SERVES.has(state);

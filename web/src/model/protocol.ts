@@ -15,7 +15,7 @@ export interface Hello {
   cluster: string | null;
   /** The name of the recording that this is, in place of a cluster. */
   recording?: string;
-  /** Another number is another history of the hub. Recordings have none. */
+  /** Changes when the hub begins anew, with another history. Recordings have none. */
   life?: number | null;
   t: number;
   range: [number, number] | null;
@@ -237,7 +237,7 @@ export interface TrafficRow {
   groups?: string[];
   group?: string;
   msgs_s: number;
-  /** Nobody counts those of routed messages. */
+  /** Null for routed messages, whose bytes are not counted. */
   bytes_s?: number | null;
   msgs: number;
   bytes?: number | null;

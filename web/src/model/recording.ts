@@ -3,7 +3,7 @@
 // browser knows what it has started or stopped itself.
 import type { Recording } from "./protocol";
 
-/** What the server answered here: the recording it began, or null where it stopped. */
+/** What the server answered to this browser: the recording that it began, or null where it stopped one. */
 export interface Told {
   name: string | null;
   /** Unix ms. */

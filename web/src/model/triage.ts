@@ -5,7 +5,7 @@ import type { Finding } from "./protocol";
 
 export type State = "open" | "acknowledged" | "muted";
 
-/** By a finding's id: that which began then is acknowledged, or all is muted until then (Unix ms). */
+/** By a finding's id: acknowledged, for the one that began then, or muted until then (Unix ms). */
 export type Triage = Readonly<Record<string, { acknowledged: number } | { muted: number }>>;
 
 /** For ever, as JSON can say it. */
@@ -22,7 +22,7 @@ export function stateOf(triage: Triage, finding: Finding, now: number): State {
 export const open = (triage: Triage, findings: readonly Finding[], now: number): Finding[] =>
   findings.filter((finding) => stateOf(triage, finding, now) === "open");
 
-/** A triage from text that may be of anybody; of what is wrong in it nothing is left. */
+/** A triage from stored text, without entries that are malformed. */
 export function parseTriage(text: string | null): Triage {
   try {
     const all: unknown = JSON.parse(text ?? "{}");

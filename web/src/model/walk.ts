@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups in the order of a walk over the gateways: who stands side by side there needs no long
-// way on the map. A ring of groups comes out as a ring, a chain as a chain.
+// The groups in the order of a walk over their gateways, so that groups with gateways in common lie
+// near each other on the map. A ring of groups comes out as a ring, a chain as a chain.
 
 interface Given {
   groups: readonly { id: number }[];

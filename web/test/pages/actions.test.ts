@@ -81,7 +81,7 @@ describe("what nodes answer", () => {
   });
 
   test("values", () => {
-    expect(shown("memory", 1_500_000)).toBe("1.5 MB");
+    expect(shown("memory", 1_500_000)).toBe("1.43 MiB");
     expect(shown("reductions", 1500)).toBe("1,500");
     expect(shown("links", [])).toBe("none");
     expect(shown("x", { a: 1 })).toBe('{"a":1}');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What actions take and give, as the server says it. Pure.
+// Actions and requests, as the server gives them. Pure.
 import { bytes } from "../../lib/format";
 
 export interface Param {

@@ -49,7 +49,7 @@ export class AlarmCard {
       { class: "row finding-actions alarm-actions" },
       this.comment,
       this.acknowledge,
-      button("Comment", "Say this of the alarm", () => this.say()),
+      button("Comment", "Add this comment to the alarm", () => this.say()),
       button("Silence for an hour", "Nobody is told of this alarm for an hour", () =>
         this.silence(),
       ),
@@ -112,7 +112,7 @@ export class AlarmCard {
     this.acknowledge.hidden = over;
     const acked = alarm.state === "acknowledged";
     setText(this.acknowledge, acked ? "Take it back" : "Acknowledge");
-    this.acknowledge.title = acked ? "It is raised again" : "Seen: somebody looks after it";
+    this.acknowledge.title = acked ? "It is raised again" : "Seen: somebody takes care of it";
   }
 
   private drawHistory(alarm: Alarm, over: boolean): void {

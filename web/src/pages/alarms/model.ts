@@ -5,9 +5,9 @@ import type { Alarm, AlarmSeverity, AlarmState, Concerned, Silence } from "../..
 export type Shown = AlarmSeverity | "all";
 
 export const STATES: readonly (readonly [AlarmState, string, string])[] = [
-  ["raised", "Raised", "What is so, and nobody has acknowledged"],
+  ["raised", "Raised", "Present, and acknowledged by nobody"],
   ["acknowledged", "Acknowledged", "Seen by somebody; raised again when it becomes major"],
-  ["cleared", "Over", "What was so, the last one first"],
+  ["cleared", "Over", "No longer present, the newest first"],
 ];
 
 export interface Filter {

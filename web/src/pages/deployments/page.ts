@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the service of operations does with the cluster: what is under way, what is left, and what was done before.
+// What the service of operations does with the cluster: the steps under way, those left, and the history.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import type { Change } from "../../store/signals";
 import type { Operation, Revision } from "../../model/protocol";
@@ -203,7 +203,7 @@ class DeploymentsPage implements MountedPage {
   }
 }
 
-/** Neither well nor amiss: it goes on, or something else came before its end. */
+/** Results that are neither good nor bad: it goes on, or was replaced before its end. */
 const OTHERS = new Set(["", "running", "paused", "replaced", "not recorded"]);
 
 function outcome(result: string, why: string): HTMLElement | string {

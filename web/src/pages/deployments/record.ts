@@ -14,7 +14,7 @@ import { messageOf, sentence } from "../../lib/format";
 
 const PAGE = 100;
 const EVERY_MS = 3_000;
-/** Fewer entries are written in that time than the service looks at for one answer. */
+/** So short a time that the service looks at all entries of it for one answer. */
 const RECENT_MS = 30_000;
 
 export class RecordCard {

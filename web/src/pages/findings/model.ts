@@ -9,11 +9,11 @@ export type Shown = Severity | "all";
 
 /** Which of them: those to look at, or those that were dealt with. */
 export const STATES: readonly (readonly [State, string, string])[] = [
-  ["open", "To look at", "What nobody here has acknowledged or muted"],
+  ["open", "To look at", "Neither acknowledged nor muted in this browser"],
   [
     "acknowledged",
     "Acknowledged",
-    "Seen by somebody; a finding that ends and comes back is here no more",
+    "Seen, in this browser; a finding that ends and comes back is to look at again",
   ],
   ["muted", "Muted", "Not counted, and not marked on the map, for a while or for good"],
 ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups: the cluster from above.
+// Groups: the map of the cluster.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { takeHooks } from "../../ui/hooks";
 import { emptyState, iconButton } from "../../ui/parts";
@@ -27,7 +27,7 @@ class GroupsPage implements MountedPage {
   private readonly toolbar: Toolbar;
   /** Said where the address names a group that is not there. */
   private readonly missing = h("p", { class: "map-notice", role: "status", hidden: true });
-  /** The address's group, and what is to be marked where the way leads. */
+  /** The address's group, and what is to be marked when the next group has opened. */
   private arg: string | null = null;
   private arriving: string | null = null;
   private readonly empty = h("div", { class: "map-empty", hidden: true });
@@ -129,7 +129,7 @@ class GroupsPage implements MountedPage {
           ? FREE
           : (topology?.groupNamed(route.arg)?.id ?? null);
     if (route.arg !== this.arg) {
-      // What was pointed at belongs to where one was.
+      // What was pointed at belongs to the group before.
       this.arg = route.arg;
       this.view.forget(this.arriving);
       this.arriving = null;

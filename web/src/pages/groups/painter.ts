@@ -6,10 +6,10 @@ import type { Picture } from "./picture";
 
 /** The copy reaches so far past each side of the canvas, px. */
 const MARGIN = 128;
-/** A copy serves for so long, and for so many pictures: on a busy machine these take longer. */
+/** A copy serves for so long, or for so many pictures where a busy machine draws them slowly. */
 const RENEW_MS = 150;
 const RENEW_AFTER = 6;
-/** One of very much, as long as it reaches far enough. */
+/** A copy of a heavy picture serves for longer, as long as it reaches far enough. */
 const RENEW_HEAVY_MS = 450;
 /** Not moved for so long, the map is at rest, and is drawn as it is. */
 const SETTLE_MS = 100;

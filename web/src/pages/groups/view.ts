@@ -63,9 +63,9 @@ export class GroupView {
   focused: string | null = null;
   hoveredEdge = -1;
   readonly camera: Camera;
-  /** After a drawing in which things were not where they had been. */
+  /** After a drawing in which something has moved. */
   onMoved: () => void = () => undefined;
-  /** What is to be seen is another set of things. */
+  /** After another scene has been made. */
   onScene: () => void = () => undefined;
 
   private readonly painter: Painter;

@@ -40,7 +40,7 @@ import "./log.css";
 
 const PAGE = 200;
 const EVERY_MS = 1000;
-/** Whoever types is not asked for each letter. */
+/** The server is asked when the typing pauses, and not for each letter. */
 const REST_MS = 250;
 
 export const page: Page = {
@@ -243,7 +243,7 @@ class LogPageView implements MountedPage {
     return this.request({ limit: PAGE, after: newest(this.shown, last) });
   }
 
-  /** The server reads so much for a page: one that had nothing may have others behind it. */
+  /** The server reads a bounded part of the log for each page: behind an empty page there may be others. */
   private async found(more: { limit: number; before?: number }): Promise<LogPage> {
     const asking = JSON.stringify(this.filter());
     const first = await this.request(more);
@@ -259,7 +259,7 @@ class LogPageView implements MountedPage {
     return this.ctx.store.request("log", { ...asked(this.filter()), ...more });
   }
 
-  /** What was asked for before it was held is asked for again afterwards. */
+  /** An answer that comes while the list is held is left out: it is asked for again afterwards. */
   private show(answer: LogPage | null): void {
     if (answer === null || (this.held && this.last !== null)) return;
     this.shown =

@@ -16,7 +16,7 @@ import { absolute, type Measure, relative, type Scale } from "../../model/traffi
 import { type Grid, gridFor, paintMatrix } from "./paint";
 import "./matrix.css";
 
-/** What stands in the place of a group for nodes in none. */
+/** The names that an address has for nodes in no group. */
 const PLACES: ReadonlyMap<string, number> = new Map([
   [FREE_NAME, FREE],
   [HIDDEN_NAME, HIDDEN],

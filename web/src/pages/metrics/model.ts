@@ -25,7 +25,7 @@ export const asWindow = (text: string | undefined): WindowName | null =>
 
 const CLUSTER: Place = { kind: "cluster" };
 
-/** What there is to see before anybody has put anything together: the load, and the application's own. */
+/** The charts where no page is chosen: the load, and the application's own metrics. */
 export function overview(metrics: readonly Metric[]): FrontChart[] {
   const own = metrics.filter((metric) => metric.kind !== "number").slice(0, 6);
   return ["util", "mem", "out_msgs_s", "procs", ...own.map((metric) => metric.name)]
@@ -51,7 +51,7 @@ const escaped = (text: string): string => text.replaceAll("!", "!!").replaceAll(
 const plain = (text: string): string =>
   text.replaceAll(/!([!-])/g, (_, one: string) => (one === "!" ? "!" : "~"));
 
-/** What of an address is charts; anything else is left out. */
+/** The charts of an address; what is none is left out. */
 export function decodeCharts(text: string): FrontChart[] {
   const charts: FrontChart[] = [];
   for (const part of text.split("_~")) {

@@ -31,7 +31,7 @@ import "../../styles/findings.css";
 import "./metrics.css";
 
 const LONGEST_REFRESH_MS = 60_000;
-/** What a server without an archive has in memory. */
+/** How much a server without an archive keeps, in memory. */
 const LONGEST_HISTORY_MS = 86_400_000;
 
 export const page: Page = {
@@ -357,7 +357,7 @@ class MetricsPage implements MountedPage {
     card.focus(by < 0 ? "earlier" : "later");
   }
 
-  /** One after the other: a month of many nodes takes a while. */
+  /** Asks for one chart after the other: a month of many nodes takes a while. */
   private async ask(): Promise<void> {
     if (!this.loaded) return;
     const { window } = this.draft();

@@ -134,7 +134,7 @@ export class NodeCharts {
     const range = chartSpan(this.ctx);
     for (const { chart: drawing, lines } of this.panels) {
       const known = lines.filter(([key]) => columns[key]?.some((value) => value !== null));
-      // A stock node tells its whole memory at least.
+      // Of a stock node at least the whole memory is known.
       const shown =
         known.length > 0 || lines !== MEMORY ? known : ([["mem", "all kinds"]] as const);
       const series = shown.map(([key, label]) => ({ key, label, values: columns[key] ?? [] }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is not as it should be on a node: what was found about it, and what its own s_groups say.
+// The problems of a node: findings about it, and what its own s_groups report.
 import type { Ctx } from "../../ui/ctx";
 import { inOrder } from "../../model/findings";
 import { children as fill, h } from "../../lib/dom";

@@ -10,7 +10,7 @@ import { schedulersOf } from "./detail-model";
 
 const ROWS_PX = 160;
 const LEFT = 34;
-/** A cell lasts till the next report, and at most this long: then it is not known. */
+/** A report stands for the time since the one before, and for at most so long; what is before that is not known. */
 const MOST_MS = 5000;
 
 interface Cell {
