@@ -16,7 +16,7 @@ all are still being answered there is none.
 -type answer() :: {Status :: 200..599, Headers :: #{binary() => iodata()}, Body :: iodata()}.
 
 -record(kept, {
-    %% By which the same request is known.
+    %% Tells whether a request that comes again is the same.
     digest :: binary(),
     at :: integer(),
     answer = none :: none | answer()
@@ -67,7 +67,7 @@ room(Kept, _) ->
         [] -> full
     end.
 
--doc "It has been answered; the first answer stays.".
+-doc "Keeps the answer to a request; a second one is ignored.".
 -spec finish(key(), answer(), answers()) -> answers().
 finish(Key, Answer, #answers{kept = Kept} = Answers) ->
     case Kept of
@@ -76,7 +76,7 @@ finish(Key, Answer, #answers{kept = Kept} = Answers) ->
         #{} -> Answers
     end.
 
--doc "It was not done, and may come again.".
+-doc "Forgets a request that was not done, so that it may come again.".
 -spec forget(key(), answers()) -> answers().
 forget(Key, #answers{kept = Kept} = Answers) ->
     case Kept of

@@ -25,7 +25,7 @@ take({PerSecond, _} = Rate, Now, Bucket) ->
         Left -> {wait, max(1, ceil((1 - Left) * 1000 / PerSecond)), {Left, Now}}
     end.
 
--doc "Whether it is as a new one.".
+-doc "Whether it is as full as a new one.".
 -spec is_full(rate(), Now :: integer(), bucket()) -> boolean().
 is_full({_, Burst} = Rate, Now, Bucket) -> filled(Rate, Now, Bucket) >= Burst.
 

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_buckets).
 -moduledoc """
-A bucket for each of whoever asks, in a table of bounded size. Pure.
+A bucket of requests for each asker, in a table of bounded size. Pure.
 
-A full bucket is as none, so full ones make room when there is none; that is looked for at most once
-a second, because it takes as long as the table is large. Whoever finds no room shares one bucket
-with all others who do not: an attack from many addresses slows those that are new.
+A full bucket is as good as none, so full ones are dropped when the table is full. That is done at
+most once a second, because it goes through the whole table. Askers for whom there is no room share
+one bucket: an attack from many addresses slows down new askers only.
 """.
 
 -export([new/1, take/4, size/1]).
@@ -20,7 +20,7 @@ with all others who do not: an attack from many addresses slows those that are n
 
 -define(SWEEP_MS, 1_000).
 
--doc "At most so many, and the common one.".
+-doc "A table for at most so many askers; all others share one bucket more.".
 -spec new(Most :: pos_integer()) -> buckets().
 new(Most) -> #buckets{most = Most}.
 

@@ -2,8 +2,9 @@
 -module(sderl_web_idempotency).
 -moduledoc """
 Holds the answers of requests with an idempotency key (`m:sderl_web_answers`): the last 1,000, for
-an hour, in memory. A request whose process ends before it has answered gets the answer that was
-given for that at its beginning: it may have been done, and must not be done twice.
+an hour, in memory. Should the process of a request end before it has answered, the answer is the
+one that it gave for that case at its beginning: the request may have been done, and must not be
+done twice.
 """.
 
 -behaviour(gen_server).
@@ -18,7 +19,7 @@ given for that at its beginning: it may have been done, and must not be done twi
 
 -record(state, {
     answers = sderl_web_answers:new(?MOST, ?MS) :: sderl_web_answers:answers(),
-    %% With the answer of a request whose process ends.
+    %% The monitors of requests under way, with the answer to keep should the process end.
     begun = #{} :: #{reference() => {sderl_web_answers:key(), sderl_web_answers:answer()}}
 }).
 

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_lock).
 -moduledoc """
-A lock of programs on one machine: whoever creates its file holds it.
+A lock between programs on one machine: the program that creates its file holds it.
 
-A file of ten seconds is of a program that was killed, and is taken over. Each who sees it renames
-it, which only one can do, and looks at what it has renamed: where that is the lock that somebody
-else has made meanwhile, it is put back. Since that leaves a moment without a file, a holder asks
-`is_held/1` before it does what must not be done by two.
+A file older than ten seconds is that of a program that was killed, and is taken over. Every program
+that sees it renames it, which only one can do, and looks at what it has renamed: where that is the
+lock that another has made meanwhile, it is put back. Since that leaves a moment without a file, a
+holder asks `is_held/1` before it does what must not be done by two.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -65,7 +65,7 @@ contend(Seen, {File, _} = Lock, Ms, Until) ->
 is_stale({_, Made, _}) -> abs(sderl_mon_clock:machine_ms() div 1000 - Made) > ?STALE_S;
 is_stale(gone) -> false.
 
-%% By which a lock is known.
+%% What tells one lock from another.
 seen(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
         {ok, #file_info{type = regular, inode = Inode, mtime = Made, size = Size}}

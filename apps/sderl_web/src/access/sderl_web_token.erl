@@ -12,7 +12,8 @@ does not hold again when the clock is set back.
 
 -export([new/4, id/1, proves/2, state/2, allows/2, roles/0, show/2, to_json/1, from_json/1]).
 -export([note_end/2, end_at/2, is_forgotten/2, check_name/1]).
--export_type([token/0, role/0, state/0]).
+-import(sderl_web_json, [null/1]).
+-export_type([token/0, role/0, state/0, about/0]).
 
 -doc "Each role has the rights of those before it: `viewer`, `operator`, `admin`.".
 -type role() :: viewer | operator | admin.
@@ -33,6 +34,11 @@ that of the secret.
 }.
 
 -type state() :: active | expired | revoked.
+-doc "What others may know of a token.".
+-type about() :: #{
+    id := binary(), name := binary(), role := role(), created := integer(),
+    expires := null | integer(), revoked := null | integer(), state := state()
+}.
 
 -define(ID_BYTES, 4).
 -define(SECRET_BYTES, 16).
@@ -113,14 +119,11 @@ is_forgotten(#{expires := Expires, revoked := Revoked}, Now) ->
     lists:any(fun(End) -> End =/= none andalso Now - End > ?REMEMBERED_MS end, [Expires, Revoked]).
 
 -doc "What others may know of it.".
--spec show(token(), Now :: integer()) -> #{atom() => term()}.
+-spec show(token(), Now :: integer()) -> about().
 show(#{expires := Expires, revoked := Revoked} = Token, Now) ->
     (maps:with([id, name, role, created], Token))#{
         expires => null(Expires), revoked => null(Revoked), state => state(Token, Now)
     }.
-
-null(none) -> null;
-null(T) -> T.
 
 -doc "As it is in a file.".
 -spec to_json(token()) -> #{atom() => term()}.

@@ -19,7 +19,7 @@ so that nobody reads half of it. Whoever changes it holds a lock beside it, `FIL
 -define(MOST, 1_000).
 -define(MOST_BYTES, 1_048_576).
 -define(LOCK_MS, 15_000).
-%% So often a lock may be taken over by others.
+%% How often a change begins anew because others took its lock over.
 -define(TRIES, 5).
 
 -doc "The tokens of a file, none where there is no file yet; an error in words.".
@@ -131,7 +131,7 @@ try_to_change(File, Change) ->
             maybe
                 {ok, Tokens} ?= read(File),
                 {ok, New, Result} ?= Change(kept(Tokens)),
-                %% One that is not there is not made to hold nothing.
+                %% No file is made for no tokens.
                 ok ?= case New of Tokens -> ok; _ -> written(File, New, Lock) end,
                 case Result of
                     {Text, Token} -> {ok, Text, Token};
@@ -163,14 +163,14 @@ written(File, Tokens, Lock) ->
     Written = maybe
         _ = file:delete(New),
         {ok, Device} ?= file:open(New, [write, exclusive, raw, binary]),
-        %% Nobody else opens it before it has anything in it.
+        %% Others cannot open it any more when it has anything in it.
         Result = maybe
             ok ?= file:change_mode(New, 8#600),
             ok ?= file:write(Device, Text),
             file:sync(Device)
         end,
         ok = file:close(Device),
-        %% What had no room would take that of others.
+        %% A file that was cut short on a full disk would only take room.
         _ = Result =/= ok andalso file:delete(New),
         ok ?= Result,
         true ?= sderl_web_lock:is_held(Lock),

@@ -37,12 +37,12 @@ for a lock or a disk; what cannot be written is tried again every minute.
 
 -record(state, {
     file :: none | file:filename_all(),
-    %% By which a file that was changed is known.
+    %% Is another when the file has changed.
     stamp = none :: term(),
     %% Why it cannot be read, said once.
     problem = none :: none | binary(),
-    %% When tokens were seen to have expired that the file does not say so of, who writes that, and
-    %% before when it is not tried again (by the monotonic clock).
+    %% Tokens that were seen to have expired, which is not in the file yet; the process that writes
+    %% it there; and the monotonic time before which that is not tried again.
     ended = #{} :: #{Id :: binary() => sderl_mon_types:t()},
     noting = none :: none | reference(),
     again = none :: none | integer(),
@@ -101,7 +101,7 @@ proven(Text, Token) ->
         false -> {error, unknown}
     end.
 
-%% The clock may be set back before the next look.
+%% Told at once: the clock may be set back before the file is looked at again.
 keep_end(Now, #{id := Id} = Token) ->
     case sderl_web_token:note_end(Now, Token) of
         Token -> ok;
@@ -116,7 +116,7 @@ second; `unreadable` where its file cannot be read, so that it does not hold now
 watch(#{id := Id}) -> gen_server:call(?MODULE, {watch, self(), Id}).
 
 -doc "The tokens of the file, as others may see them.".
--spec list() -> [map()].
+-spec list() -> [sderl_web_token:about()].
 list() ->
     Now = sderl_mon_clock:machine_ms(),
     [sderl_web_token:show(Token, Now) || {Id, Token} <- lists:sort(ets:tab2list(?TABLE)),
@@ -124,7 +124,7 @@ list() ->
 
 -doc "Makes a token in the file.".
 -spec add(Name :: binary(), sderl_web_token:role(), Expires :: none | integer()) ->
-    {ok, Text :: binary(), map()} | {error, no_file | unicode:chardata()}.
+    {ok, Text :: binary(), sderl_web_token:about()} | {error, no_file | unicode:chardata()}.
 add(Name, Role, Expires) ->
     maybe
         {ok, File} ?= file(),
@@ -134,14 +134,10 @@ add(Name, Role, Expires) ->
     end.
 
 -doc "Revokes a token of the file.".
--spec revoke(Id :: binary()) -> {ok, map()} | {error, no_file | not_found | unicode:chardata()}.
-revoke(Id) ->
-    maybe
-        {ok, File} ?= file(),
-        {ok, Token} ?= sderl_web_token_file:revoke(File, Id),
-        ok = look(),
-        {ok, sderl_web_token:show(Token, sderl_mon_clock:machine_ms())}
-    end.
+-spec revoke(Id :: binary()) -> {ok, sderl_web_token:about()} | {error, no_file | not_found |
+unicode:chardata()}. revoke(Id) -> maybe {ok, File} ?= file(), {ok, Token} ?=
+sderl_web_token_file:revoke(File, Id), ok = look(), {ok, sderl_web_token:show(Token,
+sderl_mon_clock:machine_ms())} end.
 
 %% The file is changed by whoever asks: the process must not wait for a lock or a disk.
 file() -> gen_server:call(?MODULE, file).
@@ -164,7 +160,7 @@ init(#{token := Main, tokens_file := File}) ->
         _ ->
             look_later(),
             State = look(#state{file = File}),
-            %% Before that nobody is told that a token of the file is unknown.
+            %% Only now may a token be called unknown.
             true = ets:insert(?TABLE, {main, Main}),
             {ok, State}
     end.
@@ -190,7 +186,7 @@ stamp(File) ->
 
 %% A file that could not be read is read again: the cause may have been the disk.
 taken({ok, Tokens}, Stamp, #state{ended = Ends} = State) ->
-    %% What is not in the file yet holds all the same.
+    %% Ends that are not in the file yet count, too.
     true = replace([case Ends of
         #{Id := Seen} -> sderl_web_token:end_at(Seen, Token);
         #{} -> Token
@@ -218,7 +214,7 @@ find_ends(Now, State) ->
                  sderl_web_token:note_end(Now, Token) =/= Token],
     lists:foldl(fun(Id, Acc) -> add_end(Id, Now, Acc) end, State, New).
 
-%% Somebody may have seen that before it was seen here.
+%% A caller of who/1 may have seen it earlier.
 add_end(Id, Seen, #state{ended = Ends} = State) ->
     case ets:lookup(?TABLE, Id) of
         [{Id, #{ended := none} = Token}] ->
@@ -292,7 +288,7 @@ handle_info({'DOWN', _, process, Pid, _}, #state{watching = Watching} = State) -
 handle_info(_, State) ->
     {noreply, State}.
 
-%% One that is not in a file that could be read was taken out of it.
+%% A token that is missing from a file that could be read was removed from it.
 tell(#state{watching = Watching, problem = Problem} = State) ->
     Now = sderl_mon_clock:machine_ms(),
     State#state{watching = maps:filter(fun(Pid, {Id, Monitor}) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_tls).
 -moduledoc """
-Whether a certificate and its key can be used, known before anything listens: `ssl` says it in
-terms, and of a key that is another certificate's only to the first browser.
+Checks before anything listens whether a certificate and its key can be used: `ssl` reports errors
+as terms, and a key of another certificate only to the first browser.
 """.
 
 -export([check/1]).
@@ -43,7 +43,7 @@ decoded(Text) ->
         error:_ -> []
     end.
 
-%% The first is the dashboard's own; those of who signed it follow.
+%% The first is the dashboard's own; those of its signers follow.
 public_key_of(File, Entries) ->
     try
         [public_key:pkix_decode_cert(Der, otp) || {'Certificate', Der, not_encrypted} <- Entries]
@@ -111,7 +111,7 @@ belongs(Private, Public, CertFile, KeyFile) ->
         true -> ok;
         false -> stranger(CertFile, KeyFile)
     catch
-        %% Of other kinds, or of one that ssl may know better.
+        %% Keys that cannot sign here: only their kinds are compared.
         error:_ ->
             case kind(Private) =:= kind(Public) of
                 true -> ok;

@@ -6,6 +6,7 @@ WebSocket and over HTTP alike. What changes anything is refused where the dashbo
 """.
 
 -export([answer/3, is_operation/1, shown/1, rules/0]).
+-import(sderl_web_json, [null/1]).
 
 -define(OPERATIONS, [alarms, alarm, acknowledge, reopen, comment, silences, silence, unsilence,
                      alarm_rules, reload_rules]).
@@ -90,6 +91,3 @@ rule(#{kind := value, settings := Settings, on := On, where := Where, 'of' := Of
               minor := null(map_get(minor, Settings)), major := null(map_get(major, Settings))};
 rule(#{kind := finding} = Rule) ->
     maps:with([alarm, on, where, tags], Rule).
-
-null(none) -> null;
-null(Level) -> Level.

@@ -11,8 +11,9 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 -export([replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
-%% A span is from after its beginning: the first one has what is asked at the range's. Else, how
-%% long frames are that old ones were merged to.
+%% The span of a frame excludes its beginning, so the first frame is found a millisecond after the
+%% beginning of the range. The other steps are the lengths of the frames that old ones are merged
+%% to.
 -define(LATER_MS, [1, 1_000, 10_000, 60_000, 600_000]).
 
 -doc "What a socket looks at: the present, or a recording by its name.".
@@ -62,7 +63,7 @@ answer(Request, Source, Settings) ->
         exit:{noproc, _} ->
             {error, unavailable, "the hub is not running, or just restarts: ask again"};
         exit:{timeout, _} -> {error, unavailable, "no answer in time: ask again"};
-        %% Reported by whoever asked, and not each time.
+        %% The process that asked reports it, and not each time.
         Class:Reason:Stack ->
             exit({failed, Class, Reason, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)]})
     end.
@@ -117,7 +118,7 @@ ask({events, Args}, Source, _) ->
         {ok, Events} -> ok(#{events => Events})
     end;
 ask({operations, _}, _, _) ->
-    sderl_web_ops:answer(sderl_web_ops:folder(application:get_env(sderl_web, ops, default)));
+    sderl_web_ops:answer(sderl_web_ops:folder());
 ask({log, _}, {recording, _, _}, _) ->
     {error, unavailable, "log: a recording holds none; go back to the present first (live)"};
 ask({log, Args}, live, _) ->
@@ -133,11 +134,11 @@ ask({lookup, #{group := Group, name := Name}}, live, _) ->
 ask({process, #{node := Node, pid := Pid}}, live, _) ->
     of_place(process, Node, sderl_mon:process(Node, Pid));
 ask({trace, #{node := Node, confirm := Confirm} = Args}, live, #{writable := Writable}) ->
-    %% Not confirmed: only what it would cost. Who may not start it does not measure it either.
+    %% Without confirm the answer is the cost, measured only where tracing could be switched on.
     Options = (maps:without([node, confirm], Args))#{dry => not Confirm, measure => Writable},
     of_place(trace, Node, sderl_mon:trace(Node, Options));
 ask({recordings, _}, _, #{recordings := Dir}) ->
-    %% Where they are on the disk is nobody's business.
+    %% Browsers do not learn where the files are.
     ok(#{recordings => [maps:with([name, bytes, modified], Recording)
                         || Recording <- recordings(Dir)]});
 ask({open, #{recording := Name}}, _, #{recordings := Dir}) ->
@@ -152,7 +153,8 @@ place(#{kind := ~"node", name := Name}) -> {node, Name};
 place(#{kind := ~"group", name := Name}) -> {group, Name};
 place(#{kind := ~"family", name := Name}) -> {family, Name}.
 
-%% The range begins where the first frame does; what was at a time is the frame in whose span it is.
+%% The range begins where the first frame does; the state at a time is the frame in whose span it
+%% is.
 at(Hub, T, {From, To}) when T >= From ->
     Tries = [T | [min(T + Ms, To) || Ms <- ?LATER_MS]],
     lists:foldl(
@@ -220,15 +222,15 @@ mon_error(lookup, Group, timeout) ->
 mon_error(_, Place, timeout) -> {unavailable, [Place, " did not answer in time: ask again"]};
 mon_error(_, _, Reason) -> {unavailable, sderl_mon:format_error(Reason)}.
 
--doc "What is said of a group that there is not.".
+-doc "The refusal for a group that is not there.".
 -spec no_group(binary()) -> unicode:chardata().
 no_group(Group) -> ["there is no group \"", Group, "\" here: the topology names all groups"].
 
--doc "What is said of a node that nobody watches.".
+-doc "The refusal for a node that is not watched.".
 -spec no_node(binary()) -> unicode:chardata().
 no_node(Node) -> ["there is no node \"", Node, "\" here: the topology names all nodes"].
 
--doc "What is said of a metric that there is not.".
+-doc "The refusal for a metric that is not there.".
 -spec no_metric(binary()) -> unicode:chardata().
 no_metric(Name) -> ["there is no metric \"", Name, "\": metrics lists those that there are"].
 
@@ -247,13 +249,13 @@ open(Name, Dir) ->
         [] -> {error, not_found, ["there is no recording \"", Name, "\": recordings lists them"]}
     end.
 
--doc "Opens a file that is no browser's choice.".
+-doc "Opens the recording of the setting `replay`, which no browser has chosen.".
 -spec replay(file:filename()) -> answer().
 replay(File) ->
     opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
 
-%% It is this process's until the socket makes it its own: one that is late, or fails here, is
-%% closed.
+%% The replay is this process's until the socket makes it its own, so that it is closed where the
+%% answer comes too late or fails.
 opened(Name, {ok, Pid}) ->
     {_, To} = sderl_mon_hub:range(Pid),
     case sderl_mon_hub:at(Pid, To) of
@@ -292,7 +294,7 @@ own(Pid) ->
 -doc "Ends the replay of a recording.".
 -spec close(pid()) -> ok.
 close(Pid) ->
-    %% It may be at work for somebody who has gone.
+    %% Not waited for: it may still be at work.
     _ = spawn(fun() -> sderl_mon_replay:close(Pid) end),
     ok.
 

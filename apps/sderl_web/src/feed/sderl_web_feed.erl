@@ -163,7 +163,7 @@ again(State) ->
     _ = erlang:send_after(?RETRY_MS, self(), subscribe),
     noted(State#state{hub = none}).
 
-%% Another life than before, to whoever is there.
+%% Another life of the hub: all sockets begin anew.
 taken(Now, #state{latest = Latest} = State) ->
     {Messages, #state{readers = Readers} = State1} =
         snapshot(State#state{latest = sderl_web_latest:replace(Now, Latest)}),

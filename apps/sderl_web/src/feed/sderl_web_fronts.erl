@@ -5,8 +5,8 @@ Keeps the front pages (`m:sderl_web_front`) that people have put together, in a 
 `fronts` names one, and answers what browsers ask of them. There are at most 100.
 
 The file is JSON of at most 4 MiB and is replaced at once. One that cannot be read is left as it is:
-the pages are then none, nothing can be saved, and the answers say why. A page is not saved, and who
-saves it is told, on a full disk, or when the file would have more than it may.
+the pages are then none, nothing can be saved, and the answers say why. Saving fails, and says why,
+on a full disk, or where the file would become too large.
 """.
 
 -behaviour(gen_server).

@@ -3,6 +3,7 @@
 -moduledoc "The first message of a socket: what is shown here, in which columns and units.".
 
 -export([live/2, recording/3]).
+-import(sderl_web_json, [null/1]).
 -export_type([settings/0]).
 
 -doc "What a browser is told of the hub (`mode`, `interval_ms`, `life`) and of this server.".
@@ -59,9 +60,6 @@ hello(What) ->
         metrics => sderl_mon_types:metrics(),
         units => sderl_web_protocol:units()
     }).
-
-null(none) -> null;
-null(Life) -> Life.
 
 interval(#{span_ms := Ms}) -> Ms;
 interval(undefined) -> 1000.

@@ -21,7 +21,7 @@ What the hub said last, and whether of a cluster that there is. Before it has sa
     findings := [sderl_mon_types:finding()]
 }.
 
--doc "What a newer one takes the place of.".
+-doc "What a newer one of its kind replaces.".
 -type what() :: topology | frame | findings | alarms.
 
 -define(FIRST_EVENTS, 200).
@@ -57,7 +57,7 @@ replace(#{topology := Topology, frame := First, findings := Findings, events := 
         findings = Findings, events = Events, encoded = maps:with([alarms], Encoded)
     }).
 
--doc "A newer one.".
+-doc "Replaces what there was of a kind.".
 -spec put(what(), term(), latest()) -> latest().
 put(topology, Topology, Latest) ->
     changed(topology, number(Topology, undefined, Latest#latest{topology = Topology}));
@@ -72,8 +72,8 @@ changed(What, #latest{encoded = Encoded} = Latest) ->
     Latest#latest{encoded = maps:remove(What, Encoded)}.
 
 -doc """
-Events, the oldest first: those that were not there, encoded, and the number of the first. Some are
-in a snapshot already that are on their way while the feed subscribes again.
+Events, the oldest first: those that were not there, encoded, and the number of the first. While the
+feed subscribes again, events may be on their way that its new snapshot has already.
 """.
 -spec add_events([sderl_mon_types:event()], latest()) ->
     none | {binary(), First :: integer(), latest()}.
@@ -139,7 +139,7 @@ snapshot(Settings, #latest{topology = Topology, frame = Frame, alarms = Alarms} 
 hello(Settings, #latest{mode = Mode, interval_ms = Interval, life = Life}) ->
     Settings#{mode => Mode, interval_ms => Interval, life => Life}.
 
--doc "As it is, not encoded.".
+-doc "What there is now, not encoded.".
 -spec present(latest()) -> present().
 present(#latest{mode = Mode, topology = Topology, frame = Frame, findings = Findings}) ->
     #{mode => Mode, topology => Topology, frame => Frame, findings => Findings}.

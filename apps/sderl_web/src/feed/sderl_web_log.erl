@@ -7,6 +7,8 @@ A few searches at a time: each may read 32 MB.
 """.
 
 -export([answer/1, page/1]).
+-export_type([page/0]).
+-import(sderl_web_json, [null/1]).
 
 %% A name for each place; it is free again when the process that has it ends, however it does.
 -define(PLACES, [sderl_web_log_1, sderl_web_log_2, sderl_web_log_3, sderl_web_log_4]).
@@ -20,10 +22,14 @@ answer(Options) ->
         {ok, sderl_web_json:term(Page)}
     end.
 
+-doc "Events, newest first; `next` is the number before which there may be others.".
+-type page() :: #{
+    events := [sderl_mon_log_message:event()], next := null | pos_integer(), log := map()
+}.
+
 -doc "The page of a checked request.".
--spec page(sderl_mon_log_filter:options()) ->
-    {ok, map()} | {error, sderl_web_protocol:code(), unicode:chardata()}.
-page(Options) -> page(?PLACES, Options).
+-spec page(sderl_mon_log_filter:options()) -> {ok, page()} | {error, sderl_web_protocol:code(),
+unicode:chardata()}. page(Options) -> page(?PLACES, Options).
 
 page([], _) ->
     {error, unavailable, "log: as many searches as may run at a time do so: ask again"};
@@ -40,17 +46,14 @@ found(Options) ->
     Info = sderl_mon_log:info(),
     case sderl_mon_log:search(Options) of
         {ok, #{events := Events, next := Next}} ->
-            {ok, #{events => Events, next => given(Next), log => about(Info)}};
+            {ok, #{events => Events, next => null(Next), log => about(Info)}};
         {error, Why} ->
             {error, bad_request, ["log: ", sderl_mon_log:format_error(Why)]}
     end.
 
 about(#{events := Events, lost := Lost} = Info) ->
     #{place := Place, problem := Problem, range := Range, last := Last, bytes := Bytes} = Info,
-    #{events => Events, place => Place, problem => given(Problem), range => given(Range),
+    #{events => Events, place => Place, problem => null(Problem), range => null(Range),
       last => Last, bytes => Bytes,
       lost => [#{reason => Reason, level => Level, events => N}
                || {Reason, Level} := N <- maps:iterator(Lost, ordered)]}.
-
-given(none) -> null;
-given(Value) -> Value.

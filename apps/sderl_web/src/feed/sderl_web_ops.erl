@@ -5,7 +5,7 @@ What the service of operations on this machine says of its cluster, asked over i
 JSON, as `docs/operations.md` has them; and the requests that change something.
 """.
 
--export([folder/1, answer/1, record/2, plan/4, change/3]).
+-export([folder/0, answer/1, record/2, plan/4, change/3]).
 
 -define(CONNECT_MS, 2_000).
 %% A browser waits for 10 s.
@@ -17,8 +17,10 @@ JSON, as `docs/operations.md` has them; and the requests that change something.
 -define(AGAIN_S, 5).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 
--doc "The folder of the service: the one that was named, or where a service is by default.".
--spec folder(default | file:filename()) -> file:filename_all().
+-doc "The folder of the service: that of the setting `ops`, or where a service is by default.".
+-spec folder() -> file:filename_all().
+folder() -> folder(application:get_env(sderl_web, ops, default)).
+
 folder(default) ->
     State = case os:getenv("XDG_STATE_HOME", "") of
         [$/ | _] = Given -> Given;

@@ -144,7 +144,9 @@ release_one(Node, {Unwatched, Watched}) ->
 watched(#readers{watched = Watched}) -> maps:keys(Watched).
 
 %% Messages to the sockets
--doc "The messages with which all begin that do not replay: at once, or when they have room.".
+-doc """
+All begin anew with these messages, those that are full when they have room; none that replays.
+""".
 -spec begin_anew([binary()], readers()) -> readers().
 begin_anew(Messages, Readers) ->
     each(
@@ -157,7 +159,7 @@ begin_anew(Messages, Readers) ->
         Readers
     ).
 
--doc "The newest of what each must have. One that is full gets what is newest when it has room.".
+-doc "Gives what all must have; one that is full gets what is newest when it has room.".
 -spec give(topology | findings | alarms, binary(), readers()) -> readers().
 give(What, Message, Readers) ->
     each(
@@ -214,7 +216,7 @@ give_detail(Node, Message, Readers) ->
         Readers
     ).
 
--doc "So many frames or events did not even come here.".
+-doc "So many frames or events were lost before they came here.".
 -spec leave_out(frames | events, non_neg_integer(), readers()) -> readers().
 leave_out(frames, N, Readers) ->
     each(

@@ -34,7 +34,7 @@ waits for it for 30 seconds.
     %% The tags of If-Match and If-None-Match.
     if_match = none :: none | [binary()],
     if_none_match = [] :: [binary()],
-    %% Of the request, to know it by if it comes again.
+    %% Tells whether a request that comes again is the same.
     digest = ~"" :: binary(),
     began :: integer()
 }).
@@ -327,7 +327,7 @@ unknown() ->
 
 %% ---------------------------------------------------------------- answers
 
-%% And what the audit log is told of it beside the arguments.
+%% The answer, and what the audit log is told beside the arguments.
 -spec answer(#call{}) -> {answer(), Detail :: unicode:chardata()}.
 answer(#call{route = #{module := Module, op := Op} = Route, args = Args} = Call) ->
     try

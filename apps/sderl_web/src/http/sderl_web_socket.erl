@@ -127,7 +127,7 @@ begun(_, #state{settings = #{replay := File}} = State0) ->
 session(#state{who = #{name := Name, role := Role, expires := Expires}, writable = Writable}) ->
     {text, iolist_to_binary(sderl_web_json:term(#{
         type => session, name => Name, role => Role, writable => Writable,
-        expires => case Expires of none -> null; _ -> Expires end
+        expires => sderl_web_json:null(Expires)
     }))}.
 
 texts(Messages) -> [{text, Message} || Message <- Messages].

@@ -67,7 +67,7 @@ secure(_, Command) ->
 
 with_ours(Headers) -> maps:merge(sderl_web_guard:headers(<<>>), Headers).
 
-%% The server itself says no word of what was wrong.
+%% The HTTP server's own errors have no body.
 explained(false, {Answer, Status, Headers, Body}) when is_integer(Status) ->
     case iolist_size(Body) of
         0 ->

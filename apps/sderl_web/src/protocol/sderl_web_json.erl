@@ -9,7 +9,7 @@ show: rates from 100 on to whole ones, others to three digits behind the point.
 """.
 
 -export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/2, term/1,
-         text/1, number/1]).
+         null/1, text/1, number/1]).
 
 -doc "The whole topology, as a message.".
 -spec topology(sderl_mon_types:topology(), sderl_web_ids:ids()) -> iodata().
@@ -164,6 +164,11 @@ key(Key) when is_integer(Key) -> integer_to_binary(Key);
 key(Key) -> printed(Key).
 
 printed(Term) -> text(io_lib:format("~0tP", [Term, 30])).
+
+-doc "A value, or null in place of `none`.".
+-spec null(none | Value) -> null | Value.
+null(none) -> null;
+null(Value) -> Value.
 
 -doc "A text that JSON can hold: what is no UTF-8 is taken as Latin-1.".
 -spec text(unicode:chardata()) -> binary().

@@ -292,7 +292,7 @@ refusal(Ref, Code, Why) ->
     [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":false,\"error\":",
      problem(Code, Why), $}].
 
--doc "What is said to who would change something where nobody may.".
+-doc "The refusal of a change on a read-only dashboard.".
 -spec read_only(Op :: atom()) -> unicode:chardata().
 read_only(Op) ->
     [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].

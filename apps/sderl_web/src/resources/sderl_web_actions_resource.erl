@@ -13,6 +13,7 @@ dashboard that is read-only everybody is a viewer.
 
 -import(sderl_web_schema, [object/1, object/2, map/1, list/1, text/0, whole/0, flag/0, any/0,
                            word/1, null_or/1, ref/1]).
+-import(sderl_web_json, [null/1]).
 
 -define(TEXT, 255).
 -define(MOST, 9_007_199_254_740_991).
@@ -123,6 +124,3 @@ answer(audit, #{limit := Limit} = Args, _) ->
 who(#{name := Name, token := Id, role := Role, from := From, writable := Writable}) ->
     #{kind => token, token => Id, name => Name, from => From,
       role => case Writable of true -> Role; false -> viewer end}.
-
-null(none) -> null;
-null(Value) -> Value.

@@ -101,17 +101,17 @@ answer(operations_record, Args, _) ->
         {_, Others} -> Others;
         error -> Args
     end,
-    case sderl_web_ops:record(Wanted, folder()) of
+    case sderl_web_ops:record(Wanted, sderl_web_ops:folder()) of
         {ok, #{entries := Entries, next := Next}} -> {ok, #{entries => Entries}, #{next => Next}};
         Error -> Error
     end;
 answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
-    sderl_web_ops:plan(Text, Force, Name, folder());
+    sderl_web_ops:plan(Text, Force, Name, sderl_web_ops:folder());
 answer(apply_operations, #{force := Force}, #{name := Name}) ->
     begun(#{do => apply, force => Force, wait => false}, Name);
 answer(Op, _, #{name := Name}) when Op =:= pause_operations; Op =:= resume_operations ->
     Do = case Op of pause_operations -> pause; resume_operations -> resume end,
-    case sderl_web_ops:change(#{do => Do}, Name, folder()) of
+    case sderl_web_ops:change(#{do => Do}, Name, sderl_web_ops:folder()) of
         {ok, #{state := State}} -> {ok, #{state => State}};
         Error -> Error
     end;
@@ -126,11 +126,9 @@ request(rollback_operations, Args) -> of_args(rollback, [revision, force], Args)
 of_args(Do, Keys, Args) -> (maps:with(Keys, Args))#{do => Do, wait => false}.
 
 begun(Request, Name) ->
-    case sderl_web_ops:change(Request, Name, folder()) of
+    case sderl_web_ops:change(Request, Name, sderl_web_ops:folder()) of
         {ok, #{file := File} = Done} ->
             {ok, Done, #{location => ~"operations", detail => [~"applied ", File]}};
         {ok, Done} -> {ok, Done, #{location => ~"operations"}};
         Error -> Error
     end.
-
-folder() -> sderl_web_ops:folder(application:get_env(sderl_web, ops, default)).

@@ -54,7 +54,7 @@ schemas() ->
 answer(session, _, #{token := Id, name := Name, role := Role, expires := Expires,
                      writable := Writable}) ->
     {ok, #{id => Id, name => Name, role => Role, writable => Writable,
-           expires => case Expires of none -> null; _ -> Expires end}};
+           expires => sderl_web_json:null(Expires)}};
 answer(tokens, _, _) ->
     {ok, #{tokens => sderl_web_tokens:list()}};
 answer(add_token, #{name := Name, role := Role} = Args, _) ->

@@ -4,8 +4,8 @@
 Lists in pages. Pure.
 
 A cursor says after which element the next page begins, by that element's place in the order and not
-by a number, so that elements which come or go meanwhile neither move others twice into sight nor
-out of it. To a caller it is a text without meaning; one of another path is refused.
+by a number. So no element is listed twice, or left out, because others came or went meanwhile. To a
+caller it is a text without meaning; one of another path is refused.
 """.
 
 -export([cut/4, encode/2, decode/2, link/3]).

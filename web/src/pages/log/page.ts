@@ -49,7 +49,7 @@ export const page: Page = {
 
 class LogPageView implements MountedPage {
   private readonly table: Table<LogEvent>;
-  private readonly text = searchField("Search the text", "chosen-text", true);
+  private readonly text = searchField("Search the text", "log-text", true);
   private readonly module = searchField("Module, as m or m:f", "log-module", false);
   private readonly level = h(
     "select",
