@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person has said of findings: seen, or not to be told of for a while. A finding that went and
-// came again is a new one, except where it is muted.
+// Which findings a person has acknowledged, or muted for a while. A finding that ended and came back
+// is a new one, except where it is muted.
 import type { Finding } from "./protocol";
 
 export type State = "open" | "acknowledged" | "muted";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked over plain HTTP, with the token, which no link could carry.
+// Requests over plain HTTP, with the token, which no link could carry.
 import { readToken } from "./token";
 
 /** The answer to a path below the page's own; what is refused is an error with the server's words. */
@@ -19,7 +19,7 @@ export async function asked(path: string, init: RequestInit = {}): Promise<Respo
 export const getJson = async <T>(path: string): Promise<T> =>
   (await (await asked(path)).json()) as T;
 
-/** Fields of a header are of ASCII. */
+/** The fields of a header are ASCII. */
 const ascii = (name: string) => /^[!-~]{1,64}$/.test(name);
 
 export async function postJson<T>(path: string, body: unknown, name = ""): Promise<T> {

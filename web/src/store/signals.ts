@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wants to know what. Changes are gathered and told once per animation frame, as a set:
+// Listeners and changes. Changes are gathered and told once per animation frame, as a set:
 // a burst of messages costs one drawing.
 
 export type Kind =

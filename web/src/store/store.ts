@@ -71,7 +71,7 @@ export class Store {
   events: readonly ClusterEvent[] = [];
   readonly frames = new Ring<Frame>(FRAMES);
   readonly details = new Map<string, Detail>();
-  /** Told what a person should know and no page asked for. */
+  /** Called with what a person should know and no page asked for. */
   notify: (text: string) => void = () => undefined;
   readonly triage = new TriageStore(() => this.tell("findings"));
 
@@ -162,7 +162,7 @@ export class Store {
     this.wanted = null;
     if (this.recording !== null) return this.seek(this.range?.[1] ?? Date.now());
     this.time = { ...this.time, mode: "live", t: this.live.frame?.t ?? this.time.t };
-    // Of a source that is new nothing has come yet: the last picture stays until then.
+    // Nothing has come of a new source yet: the last picture stays until then.
     if (this.live.topology !== null) this.show(this.live);
     this.signals.tell("time");
   }
@@ -262,7 +262,7 @@ export class Store {
     void this.fetchWanted();
   }
 
-  /** Frames have gaps here, of a hidden tab or a slow connection, that the server has not: no frame speaks for a time far from it. */
+  /** Whether a frame may stand for a time: the frames kept here have gaps that the server's have not, as of a hidden tab. */
   private isNear(frame: Frame, t: number): boolean {
     return Math.abs(t - frame.t) <= 2 * Math.max(frame.spanMs, this.hello?.interval_ms ?? 1000);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this browser's person has said of findings; kept in the browser, and told to no one else.
+// What was acknowledged and muted in this browser, which keeps it and tells nobody.
 import { type State, open, parseTriage, pruned, stateOf, type Triage } from "../model/triage";
 import type { Finding } from "../model/protocol";
 

@@ -55,7 +55,7 @@ export function installHooks(store: Store): void {
   };
 }
 
-/** The map takes the questions over while it is there; call the result to give them back. */
+/** The map answers while it is there; call the result when it goes. */
 export function takeHooks(store: Store, map: Pick<Hooks, "nodes" | "groups" | "fps">): () => void {
   Object.assign(window.sderl, map);
   return () =>

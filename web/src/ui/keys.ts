@@ -42,7 +42,7 @@ export class Keys {
 function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
-  // Space presses what has the focus.
+  // Space presses the button that has the focus.
   if (event.key === " " && target.closest("button, a, summary, [role=button]") !== null)
     return true;
   // A slider goes to its ends.

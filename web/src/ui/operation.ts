@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both pages of operations have in common: the question, its failure, and where a recording is shown.
+// What both pages of operations have in common: they ask the service, and say why there is no answer.
 import type { Ctx } from "./ctx";
 import type { Operation } from "../model/protocol";
 import { look } from "../model/operation";
@@ -8,7 +8,7 @@ import { Polled } from "./polled";
 import { sentence } from "../lib/format";
 
 const EVERY_MS = 2_000;
-/** Nothing else shows what goes on there, so a step is not to be missed. */
+/** Nothing else shows the steps, so none is to be missed while it works. */
 const WORKING_MS = 1_000;
 
 export interface Asked {

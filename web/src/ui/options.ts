@@ -3,14 +3,14 @@
 import { children as fill, h } from "../lib/dom";
 import { natural } from "../lib/natural";
 
-/** The names there are, and the chosen one though it may be gone, as people count. */
+/** All names and the chosen one, which may be gone, in natural order. */
 export function names(all: readonly { name: string }[] | undefined, chosen: string): string[] {
   const found = new Set((all ?? []).map((one) => one.name));
   if (chosen !== "") found.add(chosen);
   return [...found].sort(natural);
 }
 
-/** All of them, or one. */
+/** Fills a field with the choice between all and each of the values. */
 export function options(
   select: HTMLSelectElement,
   all: string,

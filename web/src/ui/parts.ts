@@ -110,7 +110,7 @@ const SIGNS: Record<string, string> = {
   major: "×",
 };
 
-/** A cell of a table may cut it off. */
+/** Its title has the whole name, which a cell may cut off. */
 export const nodeLink = (ctx: Ctx, name: string, text = name): HTMLElement =>
   h("a", { href: ctx.href("node", name), class: "place", title: name }, text);
 
@@ -207,7 +207,7 @@ export const searchKey = (ctx: Ctx, root: HTMLElement, text = "Filter"): (() => 
       )?.focus(),
   });
 
-/** For pages: what there will be here, and why there is nothing yet. */
+/** In place of a page: what there will be, and why there is nothing yet. */
 export function emptyState(title: string, text: string, ...more: (Node | string)[]): HTMLElement {
   return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, ...prose(text)), ...more);
 }

@@ -14,9 +14,9 @@ const PERIODS = [
 ] as const;
 type Period = (typeof PERIODS)[number][0];
 
-/** A table of all links over long is dear. */
+/** A table of all links over a longer time costs the server too much. */
 const LONGEST_TABLE_S = 3600;
-/** What a server without an archive has in memory. */
+/** How much a server without an archive keeps, in memory. */
 const LONGEST_HISTORY_S = 86400;
 
 /** The periods that there is something to show of. */

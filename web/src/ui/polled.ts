@@ -4,13 +4,13 @@
 import type { Ctx } from "./ctx";
 import { messageOf } from "../lib/format";
 
-/** So many times as long as an answer took is waited for before it is asked for again. */
+/** The least pause, in times of what the last answer took. */
 const PATIENCE = 4;
 
 export interface PolledOptions<T> {
   ask: () => Promise<T>;
   show: (answer: T) => void;
-  /** The answer stays as it was; the message is for a person. */
+  /** Asking failed, and what is shown stays; the message is for a person. */
   failed?: (message: string) => void;
   /** The pause after an answer; longer where answers take long, so that a busy server is not asked ever more. */
   everyMs: () => number;

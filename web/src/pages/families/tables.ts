@@ -147,7 +147,7 @@ export const groupsTable = (ctx: Ctx): Table<Group> =>
     ],
   });
 
-/** Whoever is not watched has no page. */
+/** A node that is not watched has no page. */
 function place(ctx: Ctx, node: string): HTMLElement | string {
   return ctx.store.shown.topology?.nodeNamed(node) === undefined ? node : nodeLink(ctx, node);
 }

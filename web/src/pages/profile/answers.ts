@@ -39,9 +39,9 @@ export interface About {
   events: number;
   duration: number;
   processes: number;
-  /** Schedulers of the node. */
+  /** The number of schedulers. */
   online: number | null;
-  /** Those whose sleep was recorded. */
+  /** The schedulers whose sleep was recorded. */
   schedulers: number[];
   totals: Sums;
   problems: string[];
@@ -53,7 +53,7 @@ export interface About {
   has_calls: boolean;
   has_ports: boolean;
   has_path: boolean;
-  /** How many there are. */
+  /** The number of findings. */
   findings: number;
   /** None where one node was recorded. */
   nodes: Node[];
@@ -81,7 +81,7 @@ export interface Window {
   running: number[];
   runnable: number[];
   schedulers: { scheduler: number; awake: number[] }[];
-  /** How many processes of each of several nodes. */
+  /** The same for each of several nodes. */
   nodes: { node: number; running: number[]; runnable: number[] }[];
   lanes: Lane[];
   sites: Record<string, string>;
@@ -223,7 +223,7 @@ export interface Places {
   rows: Place[];
 }
 
-/** A process, or siblings that are alike and left out: these have the process 0. */
+/** A process, or siblings that are alike and left out, which have the process 0. */
 export interface Branch extends Process {
   depth: number;
   omitted: number;
@@ -278,7 +278,7 @@ export interface Operation {
   text: string;
   arguments: string;
   group: string | null;
-  /** Null in the end: there are more than are kept. */
+  /** A null at the end: there are more than are kept. */
   nodes: (string | null)[] | null;
   name: string | null;
   of_process: string | null;

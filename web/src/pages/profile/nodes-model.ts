@@ -6,11 +6,11 @@ import type { Link, Node, Traffic } from "./answers";
 export const nodeOf = (process: number, nodes: readonly Node[]): Node | undefined =>
   nodes.find(({ first, last }) => process >= first && process <= last);
 
-/** The same of a scheduler: those of a node follow those of the one before. */
+/** The node of a scheduler: schedulers are numbered on from node to node. */
 export const nodeOfScheduler = (scheduler: number, nodes: readonly Node[]): Node | undefined =>
   [...nodes].sort((a, b) => b.scheduler - a.scheduler).find((node) => scheduler > node.scheduler);
 
-/** A process's name without that of its node, for where the node is told beside it. */
+/** A process's name without that of its node, for where the node is shown beside it. */
 export function ownName(name: string, node: Node | undefined): string {
   const end = node === undefined ? "" : ` at ${node.node}`;
   return end !== "" && name.endsWith(end) ? name.slice(0, -end.length) : name;

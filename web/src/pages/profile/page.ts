@@ -255,7 +255,7 @@ class Shown {
     else groups.hide();
   }
 
-  /** What is below the time line is of the part that it shows. */
+  /** Has the shown tab follow the part of the time line that is in sight. */
   private follow(): void {
     const { tab } = this;
     const { query } = this.ctx.route;
@@ -272,7 +272,7 @@ class Shown {
       this.path?.show(shown, numbered(query["to_process"]), numbered(query["process"]));
   }
 
-  /** These have lanes now, alone or with the others; the first one is open. */
+  /** Gives these processes lanes, alone or beside those that have some, and opens the first one. */
   private choose(processes: readonly number[], beside: boolean): void {
     const [first] = processes;
     if (first === undefined) return;
@@ -286,7 +286,7 @@ class Shown {
   private async load(numbers: readonly number[]): Promise<void> {
     try {
       const { processes } = await getNumbered([...numbers]);
-      // The address is another page's then.
+      // The page has gone, and the address is another page's.
       if (this.ended) return;
       this.show(processes);
       this.ctx.setQuery({ lanes: this.lanes.map((one) => one.process).join(",") });
@@ -316,7 +316,7 @@ class Shown {
     );
   }
 
-  /** Always in sight: what is not there cannot be seen. */
+  /** Always in sight: nothing else shows what the recording lacks. */
   private problems(): HTMLElement {
     const { about } = this;
     const mode = MODES[about.runnable];
@@ -392,7 +392,7 @@ export const page: Page = {
       part: "profile",
       open: async () => {
         const first = firstProcesses();
-        // Whoever waits for it is told, too.
+        // The list that waits for it reports a failure.
         first.catch(() => {});
         const about = await getAbout();
         return () => new Shown(root, ctx, about, first);

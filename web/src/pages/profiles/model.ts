@@ -27,7 +27,7 @@ export interface Profile {
   began: number | null;
   ended_at: number | null;
   costs: Cost[];
-  /** So many events that one has to insist on recording them. */
+  /** Recording takes so many events a second that it has to be confirmed. */
   dear: boolean;
   problems: { node: string; why: string }[];
   why: string | null;
@@ -55,7 +55,7 @@ export const KINDS: readonly (readonly [Kind, string, string])[] = [
   [
     "sampling",
     "Sampling",
-    "Looks at processes up to 1,000 times a second and traces nothing: it may run in production. Tells what processes, functions and schedulers are busy, and where processes wait.",
+    "Looks at processes up to 1,000 times a second and traces nothing: it may run in production. Shows which processes, functions and schedulers are busy, and where processes wait.",
   ],
   [
     "concurrency",
@@ -127,7 +127,7 @@ export function going(profile: Profile, now: number): string {
   if (state === "ending") return "The events are fetched and analysed.";
   if (state === "failed") return sentence(why ?? "Nothing was profiled");
   if (state === "lost")
-    return "The monitoring node, or what keeps its profiles, ended while it ran.";
+    return "The monitoring node, or the process that keeps its profiles, ended while it ran.";
   return "";
 }
 

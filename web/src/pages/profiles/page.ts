@@ -59,7 +59,7 @@ class ProfilesPage implements MountedPage {
   private limited = "";
   private busy = false;
   private turn = 0;
-  /** What is told as a problem is that the list was not answered. */
+  /** The problem that is shown is that the list could not be read. */
   private isUnanswered = false;
   private ahead = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -100,7 +100,7 @@ class ProfilesPage implements MountedPage {
       card(
         "Profile nodes",
         {
-          hint: "What their processes do. Everything is in the audit log, and ends with this monitor.",
+          hint: "Shows what their processes do. All that is begun here is in the audit log, and ends with this monitor.",
           testid: "profile-form",
         },
         h("div", { class: "row profiles-choice" }, this.place.root, this.kinds.root),

@@ -29,7 +29,7 @@ export class Curves {
       this.choose(clampColumns(column, column + 1, this.count));
     };
     this.processes = chart({
-      title: "Processes that run, want to, and collect garbage",
+      title: "Processes that run, wait for a scheduler, and collect garbage",
       format: number,
       stacked: true,
       height: 130,
@@ -57,7 +57,7 @@ export class Curves {
       h(
         "div",
         { class: "samples-charts" },
-        titled("Processes that run or want to", this.processes.root),
+        titled("Processes that run or wait for a scheduler", this.processes.root),
         titled("Schedulers awake", this.awake.root),
         titled("Messages in mailboxes", this.queue.root),
       ),
@@ -94,7 +94,7 @@ export class Curves {
       to,
       series: [
         of("running", "run"),
-        of("runnable", "want to"),
+        of("runnable", "wait for a scheduler"),
         of("collecting", "collect garbage"),
       ],
     });

@@ -80,11 +80,13 @@ export function problems({ nodes }: About): string[] {
     const of = several ? ` of ${node}` : "";
     return [
       ...(rounds < 2
-        ? [`Not every process${of} was looked at: take longer (--seconds) or more looks (--rate).`]
+        ? [
+            `Not every process${of} was looked at: sample for longer (--seconds), or look more often (--rate).`,
+          ]
         : []),
       ...(counted < 0.5
         ? [
-            `${percent(counted * 100)} of the reductions${of} are those of processes that were looked at before and after: most of the work is of processes that live shortly, or are looked at seldom.`,
+            `${percent(counted * 100)} of the reductions${of} are those of processes that were looked at before and after: most of the work is that of processes that live for a short time, or are looked at seldom.`,
           ]
         : []),
     ];

@@ -36,7 +36,7 @@ class Shown {
   private readonly cards: Record<Tab, HTMLElement>;
   private readonly kinds = kindsTable((kind) => this.ctx.setQuery({ kind }));
   private readonly functions = placesTable(
-    "Where processes run or want to",
+    "Where processes run or wait for a scheduler",
     "Of the time of those that ran or could have run, with an interval of 95 %",
   );
   private readonly waits = placesTable(
@@ -97,7 +97,7 @@ class Shown {
         this.kinds.root,
       ),
       functions: card(
-        "Where processes run or want to",
+        "Where processes run or wait for a scheduler",
         { testid: "samples-functions" },
         this.says.functions,
         this.functions.root,

@@ -91,7 +91,7 @@ export const kindsTable = (chosen: (kind: string) => void): Table<Kind> =>
       amount<Kind>(
         "queue",
         "Mailboxes",
-        "Messages that wait for them, all together, on average",
+        "Messages in all their mailboxes, on average",
         (row) => row.queue,
         number,
         false,
@@ -137,8 +137,8 @@ export const nodesTable = (chosen: (node: string) => void): Table<NodeRow> =>
       words("node", "Node", ({ node }) => node),
       amount<NodeRow>(
         "busy",
-        "Run or want to",
-        "How many processes, on average",
+        "Run or runnable",
+        "Processes that run or wait for a scheduler, on average",
         (row) => row.busy,
       ),
       amount<NodeRow>(
@@ -155,7 +155,12 @@ export const nodesTable = (chosen: (node: string) => void): Table<NodeRow> =>
         "All that the node had",
         (row) => row.reductions_s,
       ),
-      amount<NodeRow>("queue", "Mailboxes", "Messages that wait, on average", (row) => row.queue),
+      amount<NodeRow>(
+        "queue",
+        "Mailboxes",
+        "Messages in all mailboxes, on average",
+        (row) => row.queue,
+      ),
       amount<NodeRow>("processes", "Processes", "How many, on average", (row) => row.processes),
     ],
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What traffic is asked by, and what a row's series is called.
+// The kinds of traffic that are asked for, their rows, and the series of a row.
 import { messageRate, number } from "../../lib/format";
 import type { SeriesOf, TrafficRow } from "../../model/protocol";
 
@@ -81,7 +81,7 @@ export function sums(rows: readonly TrafficRow[]): Sums {
 /** What else is asked for, so that a sum can be told: of groups the edges, which share all traffic; of gateways the links. */
 export const ALSO: Partial<Record<By, By>> = { group: "edge", edge: "group", gateway: "link" };
 
-/** The server's most rows: of so many nobody knows whether they are all. */
+/** The most rows that the server gives: so many may not be all. */
 export const MOST_ROWS = 5000;
 
 const NO_SUMS: Sums = { msgs_s: null, bytes_s: null, msgs: null, bytes: null, forwarded_s: null };

@@ -300,7 +300,7 @@ class TrafficPage implements MountedPage {
           values: answer.columns[key],
         }));
     this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), ...range });
-    // Nobody counts the bytes of routed messages.
+    // The bytes of routed messages are not counted.
     this.bytes.root.hidden = this.by === "routed" && this.chosen !== null;
     this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), ...range });
   }
@@ -310,7 +310,7 @@ class TrafficPage implements MountedPage {
     const ofGroups = by === "edge" || by === "group" || by === "routed";
     const place = (name: string): HTMLElement | string => {
       if (ofGroups && Object.hasOwn(NO_GROUPS, name)) return NO_GROUPS[name];
-      // Whoever is linked and not watched has no page.
+      // A node that is linked and not watched has no page.
       const topology = ofGroups ? null : ctx.store.shown.topology;
       if (topology !== null && topology.nodeNamed(name) === undefined)
         return h("span", { class: "place muted", title: "A hidden node: it is not watched" }, name);
@@ -352,7 +352,7 @@ class TrafficPage implements MountedPage {
             },
           ]
         : [];
-    // Nobody counts the bytes of routed messages.
+    // The bytes of routed messages are not counted.
     const sized = <T>(one: T): T[] => (by === "routed" ? [] : [one]);
     const names: Column<TrafficRow>[] = [
       { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },

@@ -82,7 +82,7 @@ export class CallersCard {
         {
           key: "within",
           label: "In this part",
-          hint: "What it has in the part that is shown, of all its time in the recording",
+          hint: "The share of all its time in the recording that is in the part shown",
           value: within,
           show: (row) => {
             const part = within(row);
@@ -98,7 +98,7 @@ export class CallersCard {
     this.root = card(
       "Who calls whom",
       {
-        hint: "Choose a function: its callers are beside it, and what it calls. Of recursion the time goes to the caller of the outermost call.",
+        hint: "Choose a function to see its callers and what it calls. The time of a recursion goes to the caller of the outermost call.",
         tools: [
           h("label", { class: "calls-filter muted" }, "at least ", this.least, " % of the time"),
         ],

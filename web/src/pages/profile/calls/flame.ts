@@ -9,7 +9,7 @@ import { lasting } from "../range";
 import { linkButton } from "../parts";
 
 const ROW = 20;
-/** Nobody sees more, and a browser has to make them. */
+/** More boxes than these cannot be seen, and are not made. */
 const MOST = 1500;
 
 export class Flame {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown of all processes, or of one: a button that goes from the one to the other.
+// A button that switches between all processes and one of them.
 import { h, text as setText } from "../../../lib/dom";
 import type { Of } from "../answers";
 
@@ -19,7 +19,7 @@ export class Whose {
   }
 }
 
-/** Of whom and of which part of the time something is, after a comma. */
+/** Of whose processes and of which part of the time a sum is, for the end of a sentence. */
 export function ofWhat(of: Of, isPart: boolean, whose: string | null): string {
   const when =
     of === "part"

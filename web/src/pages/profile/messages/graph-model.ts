@@ -31,7 +31,7 @@ export interface Label {
 
 const LEAST_R = 6;
 const MOST_R = 17;
-/** Of the way between two ends that exchange messages. */
+/** The distance of two ends that exchange messages. */
 const LENGTH = 74;
 const PUSH = 34;
 const PULL = 0.05;
@@ -46,7 +46,7 @@ const LONGEST = 24;
 /** Edges are nearer to each other than those of a cluster's groups. */
 const THIN = 0.75;
 
-/** Few ends need not much. */
+/** Fewer ends need less height. */
 export const heightOf = (ends: number): number => Math.min(420, 200 + 12 * ends);
 
 interface Body extends SimulationNodeDatum {

@@ -56,7 +56,7 @@ export class MessagesCard {
   private part = "";
   private asked: Asked;
   private ends: ReadonlyMap<string, End> = new Map();
-  /** The name of what the neighbours are shown of, by its key. */
+  /** The end whose neighbours are shown, as it was known last. */
   private known: { key: string; name: string; process: number } | null = null;
 
   constructor(
@@ -96,7 +96,7 @@ export class MessagesCard {
     this.root = card(
       "Messages",
       {
-        hint: "Choose one for those with which it exchanges messages. How thick an edge is goes by the logarithm.",
+        hint: "Choose a process to see those with which it exchanges messages. The width of an edge is logarithmic.",
         tools: [this.by.root, this.sort.root],
         testid: "profile-messages",
       },

@@ -28,7 +28,7 @@ export class NodesCard {
     this.root = card(
       "Nodes",
       {
-        hint: "All of them are on one time line. Their clocks were asked before and after, and put right by the messages as far as these allow it: one is not there before it was sent.",
+        hint: "All nodes are on one time line. Their clocks were compared before and after the recording, and corrected by the messages: none arrives before it was sent.",
         testid: "profile-nodes",
       },
       nodes.root,
@@ -86,7 +86,7 @@ const nodesTable = (): Table<Node> =>
       measure("error", "Clock ±", (row) => row.error, lasting, {
         width: "6.5rem",
         narrow: "5.4rem",
-        hint: "Its times may be wrong by so much on the time line of all",
+        hint: "How far its times may be off on the common time line",
       }),
     ],
   });
@@ -135,7 +135,7 @@ const waysTable = (): Table<Way> =>
       measure("error", "±", (row) => row.link?.error_ns, time, {
         width: "6rem",
         wide: true,
-        hint: "By so much these times may be wrong: the clocks of both nodes together",
+        hint: "How far these times may be off: the clocks of both nodes together",
       }),
     ],
   });

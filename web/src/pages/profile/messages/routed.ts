@@ -36,7 +36,7 @@ export class RoutedCard {
     this.root = card(
       "Routed messages",
       {
-        hint: "An attempt over a gateway that cannot be reached, and the next one over another, are two. What a gateway sends straight to a process is not among those that are counted as delivered.",
+        hint: "An attempt over an unreachable gateway and the next one over another count as two. Messages that a gateway sends straight to a process are not counted as delivered.",
         testid: "profile-routed",
       },
       this.says,
@@ -80,7 +80,7 @@ const NOTHING: Routed = {
   undelivered: { count: 0, rows: [] },
 };
 
-/** What became of them, in a sentence. */
+/** What became of the routed messages, in a sentence. */
 function routedText({ sent, gateways, passed, delivered, undelivered }: Routed): string {
   const [first] = gateways;
   const most =

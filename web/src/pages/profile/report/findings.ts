@@ -82,7 +82,7 @@ export class FindingsCard {
               h("dd", { class: "num" }, value),
             ]),
           ),
-          h("p", { class: "muted profile-told" }, `Told from: ${one.threshold}.`),
+          h("p", { class: "muted profile-told" }, `Threshold: ${one.threshold}.`),
         ),
         h(
           "div",

@@ -115,7 +115,7 @@ export class ReportCard {
       lacks.length === 0
         ? null
         : note(
-            `Of these the recording has nothing: ${lacks
+            `The recording has nothing on: ${lacks
               .map(({ title, item }) => `${title.toLowerCase()} (${item})`)
               .join(", ")}. In brackets is the item that records it.`,
           ),

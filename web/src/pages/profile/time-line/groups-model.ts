@@ -38,7 +38,7 @@ export function nextStep(
   return Math.max(0, Math.min(count, at));
 }
 
-/** When what it did was there; one whose end is not known is told when it began. */
+/** When an operation took effect; where its end is not known, when it began. */
 export const endOf = ({ at, took }: Operation): number => at + (took ?? 0);
 
 /** In the order in which they took effect. */
@@ -142,7 +142,7 @@ function changed(before: Group | undefined, operation: Operation): Group | undef
   }
 }
 
-/** The caller is a member; of a group that was there before no more is known. */
+/** The group, with the caller as a member: of a group from before the recording no more is known. */
 function of(group: Group | undefined, caller: string): Group {
   if (group === undefined) return { ...PARTLY, members: [caller] };
   return group.members.includes(caller) || !group.mayHaveMore
@@ -169,7 +169,7 @@ function unnamed(group: Group, { name }: Operation): Group {
   return { ...group, names };
 }
 
-/** So many steps are made anew at most, when one goes back. */
+/** The groups are kept after each so many steps, from which going back starts. */
 const KEPT_EACH = 64;
 
 /** The groups after each of the operations. */
@@ -197,7 +197,7 @@ export class Replay {
     return groups;
   }
 
-  /** How many of them had taken effect by then. */
+  /** How many operations had taken effect by then. */
   countAt(moment: number): number {
     let [low, high] = [0, this.steps.length];
     while (low < high) {

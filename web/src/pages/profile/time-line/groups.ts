@@ -31,9 +31,9 @@ const PLAY_MS = 900;
 const MOST_MEMBERS = 60;
 
 export interface GroupsEvents {
-  /** The moment that is shown, for the time line. */
+  /** The moment that is shown has changed, for the time line. */
   at(moment: number): void;
-  /** The same for the address, when it stands still. */
+  /** The same, for the address, when it stands still. */
   went(moment: number | null): void;
   opened(process: number): void;
 }
@@ -92,7 +92,7 @@ export class GroupsCard {
     this.root = card(
       "Groups",
       {
-        hint: "What the operations that were recorded made of the groups, step by step. What no operation tells is not known: members and names of before, names whose processes ended, nodes that went down.",
+        hint: "The groups step by step, as the recorded operations changed them. Not known is what no operation tells: earlier members and names, names whose processes ended, nodes that went down.",
         tools: [this.names],
         testid: "profile-replay",
       },

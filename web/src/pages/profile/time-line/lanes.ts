@@ -51,7 +51,7 @@ export function layout(
   /** Operations on groups, of each node. */
   const groups = (id: number) => hasGroups && add("groups", id, "groups", GROUPS, 6);
   if (nodes.length > 0) path();
-  // Those of each node are together, below a row of its own; the last ones are of none.
+  // The rows of each node are together, below a row of its own; those of no node come last.
   for (const node of [...nodes, undefined]) {
     const awake = schedulers.filter((id) => nodeOfScheduler(id, nodes) === node);
     const lanes = processes.filter(({ process }) => nodeOf(process, nodes) === node);
@@ -109,7 +109,7 @@ export interface Heights {
   line: boolean;
 }
 
-/** The same in whole pixels; what is there at all can be seen, and the lane is not left. */
+/** The same in whole pixels: any share above 0 has at least one, and all stay within the lane. */
 export function heightsOf(
   shares: { running: number; runnable: number; gc: number; waiting: number },
   height: number,
@@ -126,7 +126,7 @@ export function heightsOf(
 
 export const STATES = ["runs", "waits for a scheduler", "waits", "collects garbage", "exits"];
 
-/** What a process does at a time; a collection is told rather than that it runs. */
+/** What a process does at a time; a garbage collection wins over the run that it is part of. */
 export function intervalAt(intervals: readonly Interval[], t: number): Interval | undefined {
   let found: Interval | undefined;
   for (const one of intervals) {

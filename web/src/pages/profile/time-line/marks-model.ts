@@ -7,11 +7,11 @@ import type { Row } from "./lanes";
 import { nodeOf } from "../nodes-model";
 import { lasting, type Range, span } from "../range";
 
-/** A mark needs so much room. */
+/** The room of a mark. */
 export const MARK_PX = 9;
-/** A count needs so much. */
+/** The room of a count. */
 export const COUNT_PX = 34;
-/** So near to it one points at a mark. */
+/** How near to a mark the pointer is on it. */
 const NEAR_PX = 5;
 
 /** The operations in a part of the time, as the server told them. */
@@ -63,7 +63,7 @@ export function binsOf(marks: Marks, row: Row, pixelNs: number): Bin[] {
     }));
 }
 
-/** Those that one points at: that go on then, or are near. */
+/** Operations at a time: those under way then, or near it. */
 export const operationsAt = (
   rows: readonly Operation[],
   t: number,

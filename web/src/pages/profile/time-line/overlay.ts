@@ -17,10 +17,10 @@ export interface Overlay {
   marked: number | null;
 }
 
-/** Beyond that lines between lanes are a grey area. */
+/** More lines between lanes than these would be a grey area. */
 const MOST_LINKS = 400;
 
-/** As what a process does has its colour on its lane. */
+/** The same colours as on the lanes. */
 export const stepColors = (p: Palette): Record<Segment["kind"], string> => ({
   running: p.ok,
   runnable: p.warning,

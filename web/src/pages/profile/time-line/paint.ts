@@ -41,7 +41,7 @@ export interface Picture {
   ring: boolean;
 }
 
-/** Told by place and height, too: what runs is full, what could run stands on it, waiting is a thin line. */
+/** Colours are never the only sign: a run has the full height, what could run stands on it, a wait is a thin line. */
 export const colors = (p: Palette) => ({
   running: p.ok,
   runnable: p.warning,

@@ -22,7 +22,7 @@ export interface PathEvents {
   lanes(processes: number[]): void;
   /** The path that is drawn. */
   found(path: readonly Segment[]): void;
-  /** It is to lead to the last run of this one, or where it does by itself. */
+  /** The path is to lead to the last run of this process, or to where it leads by default. */
   led(process: number | null): void;
 }
 
@@ -43,7 +43,7 @@ export class PathCard {
     this.root = card(
       "Critical path",
       {
-        hint: "The chain of runs, waits and messages that took as long as what is shown. What is not on it can be made faster in vain.",
+        hint: "The chain of runs, waits and messages that took as long as what is shown. Only a change of what is on it makes the program faster.",
         tools: [this.leads],
         testid: "profile-path",
       },

@@ -11,7 +11,7 @@ export const STEP_KINDS: readonly StepKind[] = [
   "waiting",
 ];
 
-/** Those of a path; messages between nodes are there only where several were recorded. */
+/** The kinds of steps of a path; messages between nodes are there only where several were recorded. */
 export const kindsOf = (path: Path): readonly StepKind[] =>
   path.nodes.length > 0 ? STEP_KINDS : STEP_KINDS.filter((kind) => kind !== "between");
 
@@ -32,12 +32,12 @@ export const SHORT: Record<StepKind, string> = {
   waiting: "waits",
 };
 
-/** At most so much is saved, and by what. */
+/** What the time of each kind means for making the program faster. */
 export const SAVES: Record<StepKind, string> = {
-  running: "saved at most when these processes run for shorter",
-  runnable: "saved at most by more schedulers, or fewer processes that run at the time",
+  running: "the most that is saved if these processes run for less time",
+  runnable: "the most that is saved by more schedulers, or by fewer processes that run at a time",
   message: "from when a message was sent to when its receiver could run",
-  between: "the same from one node to another: the way takes most of it",
+  between: "the same from one node to another: the network takes most of it",
   waiting: "no recorded message ended the wait: a timer, a port, another node",
 };
 

@@ -29,9 +29,9 @@ import {
 const WHEEL = 0.0022;
 const KEY_ZOOM = 1.6;
 const KEY_PAN = 0.2;
-/** Less of it does not show where something is. */
+/** With less of the time line in sight than this, the page scrolls to it. */
 const IN_SIGHT_PX = 220;
-/** Less is a click. */
+/** A shorter drag is a click. */
 const DRAG_PX = 4;
 
 export interface TimelineEvents {
@@ -162,7 +162,7 @@ export class Timeline {
     this.events.moved(range);
   }
 
-  /** Scrolls to it where hardly anything of it is in sight. */
+  /** Scrolls to the time line where hardly any of it is in sight. */
   reveal(): void {
     const { top, bottom } = this.canvas.getBoundingClientRect();
     if (bottom < IN_SIGHT_PX || top > innerHeight - IN_SIGHT_PX)
@@ -278,7 +278,7 @@ export class Timeline {
     const c = this.canvas.getContext("2d");
     if (c === null) return;
     const { canvas } = this;
-    // For the measurement of how long it took.
+    // Read by e2e/profile-opening.mjs, which measures how long that took.
     if ((this.window?.lanes.length ?? 0) > 0) canvas.dataset["drawn"] ??= String(performance.now());
     paint(c, {
       palette: this.ctx.palette,
