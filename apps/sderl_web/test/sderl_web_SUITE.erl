@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_SUITE).
 -moduledoc """
-The dashboard's server on a synthetic cluster: what it answers, whom it refuses, and what it bears.
+The dashboard's server on a synthetic cluster: its answers, what it refuses, and how it bears load
+and malformed input.
 """.
 
 -behaviour(ct_suite).
@@ -25,7 +26,7 @@ init_per_suite(Config) ->
     ok = application:set_env([{sderl_web, [
         {port, 0}, {token, ?TOKEN}, {source, synthetic}, {cluster, ~"made up"}, {max_sockets, 520},
         {recordings, proplists:get_value(priv_dir, Config)},
-        %% Strangers ask more here than anywhere.
+        %% These cases ask without a token far more often than the usual rate allows.
         {rate, {100_000, 100_000}}, {strangers_rate, {100_000, 100_000}},
         {synthetic, #{nodes => 60, groups => 6, edges => 200, interval_ms => 200}}
     ]}]),
@@ -93,14 +94,14 @@ operations(Config) ->
     null = Ok(#{op => pause}),
     null = Ok(#{op => resume}),
     _ = Until(~"frame"),
-    %% What is not there, and what is not allowed.
+    %% Requests for what does not exist, and for what is not allowed.
     Code = fun(Request) ->
         #{~"ok" := false, ~"error" := #{~"code" := Why, ~"message" := Text}} =
             sderl_web_client:ask(Socket, Request),
         ?assert(byte_size(Text) > 10),
         Why
     end,
-    %% A kind that there is not is not the same as none asked for.
+    %% An unknown kind gives no events; no kind at all gives events of all kinds.
     #{~"result" := #{~"events" := []}} =
         sderl_web_client:ask(Socket, #{op => events, kinds => [~"no such kind of event"]}),
     ?assertEqual(~"not_found", Code(#{op => watch, node => ~"nobody@nowhere"})),
@@ -112,8 +113,8 @@ operations(Config) ->
     ?assertEqual(~"bad_request", Code(#{op => fly})),
     sderl_web_client:close(Socket).
 
-%% Whatever is taken by the protocol is answered, however odd its times, names and numbers are
-%% together.
+%% Every request that the protocol accepts is answered, however odd its times, names and numbers
+%% are.
 any_request(Config) ->
     sderl_prop:check("any request is answered", 1000, prop_any_request()),
     alive(Config).
@@ -155,13 +156,13 @@ prop_any_request() ->
         end
     ).
 
-%% The first one may be from before the synthetic cluster.
+%% The first topology may be older than the synthetic cluster, and is then empty.
 wait_topology(Socket) ->
     sderl_web_client:until(Socket, fun(Message) ->
         maps:get(~"type", Message) =:= ~"topology" andalso maps:get(~"nodes", Message) =/= []
     end, ?MS).
 
-%% A socket looks at a recording and comes back.
+%% A socket turns to a recording, and back to the cluster.
 sources(Config) ->
     {ok, #{file := File}} =
         sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "test"), #{}),
@@ -204,25 +205,26 @@ refused(Config) ->
     ?assertEqual(401, Ws("/ws", [{"Cookie", "sderl_token=wrong; \"=;"}])),
     ?assertEqual(ok, Ws("/ws", [{"Authorization", ["Bearer ", ?TOKEN]}])),
     ?assertEqual(ok, Ws("/ws", [{"Cookie", ["a=b; sderl_token=", ?TOKEN]}])),
-    %% With the right token, but out of another page or under another name.
+    %% The right token, but sent by a page of another origin, or to another host name.
     ?assertEqual(403, Ws(Good, [{"Origin", "http://evil.example"}])),
     ?assertEqual(403, Ws(Good, [{"Origin", "null"}])),
     ?assertEqual(421, Ws(Good, [{"Host", "evil.example"}])),
     ?assertEqual(ok, Ws(Good, [{"Origin", Here}])),
-    %% What is no text is refused as any other, with the headers of every answer.
+    %% An origin that is not UTF-8 is refused like any other, with the usual headers.
     Bytes = #{headers => [{"Origin", <<255>>}]},
     ?assertMatch({403, #{~"x-frame-options" := ~"DENY"}, _},
                  sderl_web_client:http(Port, "/api/v1/health", Bytes)),
-    %% As many connections as the option says, however many processes hold them.
+    %% The limit of connections is the option's, although ranch counts it for each of its
+    %% supervisors.
     #{max_connections := Connections} = Transport = ranch:get_transport_options(sderl_web_listener),
     ?assertEqual(520 + 200, Connections * maps:get(num_conns_sups, Transport,
                                                    maps:get(num_acceptors, Transport))),
-    %% The first wrong token of the minute is told, and none of the others.
+    %% Only the first wrong token of a minute is logged.
     Counted = maps:get(wrong_token, sderl_web_notes:counts()),
     ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end,
                            Counted)),
     ?assertEqual(Counted + 50, maps:get(wrong_token, sderl_web_notes:counts())),
-    %% Strangers ask nothing of the feed.
+    %% A socket with a wrong token is refused without a call to the feed.
     ok = sderl_fleet:await(fun() -> sderl_web_feed:count() =:= 0 end, ?MS),
     ok = sys:suspend(sderl_web_feed),
     ?assertEqual(401, Ws("/ws?token=wrong-token", [])),
@@ -231,7 +233,8 @@ refused(Config) ->
     ok = sys:resume(sderl_web_feed),
     ?assertEqual([], [Call || {'$gen_call', _, _} = Call <- Waiting]).
 
-%% How many lines the server writes meanwhile, with that of the first in this minute.
+%% How many lines the server logs while Fun runs, and one more if a wrong token was logged in this
+%% minute before.
 logged(Fun, Before) ->
     Self = self(),
     ok = logger:add_handler(?MODULE, ?MODULE,
@@ -282,7 +285,7 @@ http(Config) ->
     [?assertMatch({400, _, _}, Get(["/api/v1/log", Query, "&token=", ?TOKEN]))
      || Query <- ["?limit=501", "?limit=x", "?level=loud", "?text=%ff", "?from=-1", "?what=1",
                   "?op=state", "?ref=1", ["?text=", lists:duplicate(300, $x)]]],
-    %% Numbers of others are there while the log does not answer.
+    %% While the log does not answer, the figures of the other servers are still there.
     ok = sys:suspend(sderl_mon_log),
     {200, _, Fewer} = Get(["/metrics" | Auth]),
     ok = sys:resume(sderl_mon_log),
@@ -290,7 +293,7 @@ http(Config) ->
                  {re:run(Fewer, "sderl_web_sockets", [{capture, none}]),
                   re:run(Fewer, "sderl_log_", [{capture, none}])}),
     ?assertMatch({404, _, _}, Get(["/api/v1/nothing" | Auth])),
-    %% Files of ours and nothing else.
+    %% Only the dashboard's own files are served.
     [
         ?assertMatch({404, _, _}, Get(Path))
      || Path <- ["/../sderl_web.app.src", "/%2e%2e/%2e%2e/rebar.config", "/..%2f..%2frebar.config",
@@ -302,7 +305,7 @@ http(Config) ->
                  sderl_web_client:http(Port, "/", #{headers => [{"Host", "evil.example"}]})),
     ?assertMatch({414, _, _}, Get(["/", binary:copy(~"a", 5000)])).
 
-%% Also the answers of the HTTP server itself, to what none of our handlers sees.
+%% The answers that cowboy gives itself, without a call of our handlers, carry the headers too.
 every_answer(Config) ->
     Port = port(Config),
     Here = ["Host: 127.0.0.1:", integer_to_list(Port), "\r\n"],
@@ -362,7 +365,7 @@ any_bytes(Config) ->
     end),
     ?assertEqual(Before, servers()),
     Kinds = map_size(sderl_web_notes:counts()),
-    %% A minute may end meanwhile, and tells then how many there were.
+    %% A minute may end meanwhile; a second line says then how many there were.
     ?assert(length(Lines) =< 2 * Kinds * (1 + Each div 1_000), Lines),
     ?assertEqual([], [Line || #{level := error} = Line <- Lines]),
     alive(Config).
@@ -373,7 +376,7 @@ seed() ->
         Given -> list_to_tuple([list_to_integer(Part) || Part <- string:lexemes(Given, ", ")])
     end.
 
-%% Messages that are none of ours, to each process of the server.
+%% Each process of the server gets messages that it does not know.
 odd_messages(Config) ->
     Before = servers(),
     [ok = sderl_mon_odd:send(Server, sderl_mon_odd:messages(Server))
@@ -382,7 +385,7 @@ odd_messages(Config) ->
     ?assertEqual(Before, servers()),
     alive(Config).
 
-%% What must not end, whatever comes.
+%% The processes that must survive every message.
 servers() ->
     Registered = [sderl_web_notes, sderl_web_feed, sderl_web_server, sderl_web_tokens,
                   sderl_web_limits, sderl_web_idempotency, sderl_mon_hub,
@@ -396,7 +399,7 @@ answered(Port, Request) ->
         <<>> -> ok
     end.
 
-%% The first that is none closes the socket.
+%% The first malformed frame closes the socket.
 framed(Config, Frames) ->
     Socket = open(Config),
     _ = sderl_web_client:bytes(Socket, Frames),
@@ -404,7 +407,7 @@ framed(Config, Frames) ->
     {_, _} = sderl_web_client:until_close(Socket, ?MS),
     sderl_web_client:close(Socket).
 
-%% What is logged meanwhile, of all applications.
+%% What all applications log while Fun runs.
 lines_of(Fun) ->
     Self = self(),
     ok = logger:add_handler(?MODULE, ?MODULE,
@@ -432,8 +435,7 @@ unchunked(Body) ->
             end
     end.
 
-%% Frames as no browser sends them: the socket is closed with the right word, and the server goes
-%% on.
+%% Malformed frames: the socket is closed with the right code, and the server goes on.
 malformed(Config) ->
     Closed = fun(Send) ->
         Socket = open(Config),
@@ -462,7 +464,7 @@ malformed(Config) ->
     Before = process_count(),
     [?assertEqual({I, {close, Code}}, {I, Closed(Send)})
      || {I, {Code, Send}} <- lists:enumerate(Cases)],
-    %% Any bytes at all.
+    %% Random bytes.
     Seed = rand:export_seed_s(rand:seed(exsss)),
     ct:log("seed ~p", [Seed]),
     lists:foreach(
@@ -475,7 +477,7 @@ malformed(Config) ->
         end,
         lists:seq(1, 60)
     ),
-    %% Not even HTTP.
+    %% Connections that do not speak HTTP.
     lists:foreach(
         fun(Bytes) ->
             {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, port(Config), [binary, {active, false}]),
@@ -505,13 +507,13 @@ alive(Config) ->
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => range}),
     sderl_web_client:close(Socket).
 
-%% Ten megabytes: in one frame, in many, and as a promise of more.
+%% Ten megabytes in one frame, in many, and only announced by a frame's header.
 large(Config) ->
     Ten = 10 * 1024 * 1024,
     Before = erlang:memory(total),
     Closed = fun(Send) ->
         Socket = open(Config),
-        %% It may be closed while we still send.
+        %% The server may close it while we still send.
         _ = Send(Socket),
         {_, How} = sderl_web_client:until_close(Socket, ?MS),
         sderl_web_client:close(Socket),
@@ -525,7 +527,7 @@ large(Config) ->
         sderl_web_client:bytes(Socket, <<16#81, 16#ff, 16#7fffffffffffffff:64, 0:32>>)
     end)),
     _ = Closed(fun(Socket) -> sderl_web_client:text(Socket, binary:copy(~"x", Ten)) end),
-    %% A message in parts is as large as all of them.
+    %% The limit holds for all parts of a message together.
     Part = binary:copy(~"x", 60_000),
     _ = Closed(fun(Socket) ->
         _ = sderl_web_client:bytes(Socket, <<16#01, 16#fe, 60_000:16, 0:32, Part/binary>>),
@@ -538,7 +540,7 @@ large(Config) ->
         erlang:memory(total) < Before + 20_000_000
     end, ?MS).
 
-%% More requests than anybody needs are refused, and in the end their sender.
+%% Requests above the rate are refused, and a socket that goes on is closed.
 rate(Config) ->
     Socket = open(Config),
     Ask = fun(Ref) ->
@@ -551,7 +553,7 @@ rate(Config) ->
     #{~"ref" := 300} = sderl_web_client:until(
         Socket, fun(Message) -> maps:get(~"ref", Message, none) =:= 300 end, ?MS
     ),
-    %% What it still sends may be lost, and then so are the last words to it.
+    %% The socket may be closed while it still sends; then the last answers to it are lost.
     _ = [sderl_web_client:text(Socket, json:encode(#{ref => 7, op => pause}))
          || _ <- lists:seq(1, 3000)],
     {_, How} = sderl_web_client:until_close(Socket, ?MS),
@@ -559,7 +561,7 @@ rate(Config) ->
     sderl_web_client:close(Socket),
     alive(Config).
 
-%% 500 browsers get the same frames; those above the limit are told.
+%% 500 browsers get the same frames; sockets above the limit are refused.
 many_sockets(Config) ->
     Target = #{ip => {127, 0, 0, 1}, port => port(Config), token => ?TOKEN},
     Before = erlang:memory(total),
@@ -576,8 +578,8 @@ many_sockets(Config) ->
     _ = [sderl_bench_dashboard_socket:stop(Pid) || Pid <- Sockets],
     alive(Config).
 
-%% A socket counts when it has joined the feed, just after the upgrade: of two that come at once for
-%% the last place, one is told that by the upgrade, or by the close.
+%% A socket counts when it has joined the feed, just after the upgrade. So of two that come at once
+%% for the last place, one is refused at the upgrade, or closed after it.
 is_taken({refused, 503}) -> false;
 is_taken({ok, Socket}) ->
     case sderl_web_client:until(Socket, of_type(~"hello"), ?MS) of
@@ -585,12 +587,12 @@ is_taken({ok, Socket}) ->
         {close, 1013} -> false
     end.
 
-%% Who does not read misses frames, keeps nothing waiting but a few, and is told when it reads
-%% again.
+%% A client that does not read misses frames, of which the server keeps only a few, and learns how
+%% many it missed when it reads again.
 slow_reader(Config) ->
     Socket = open(Config),
     #{missed := Missed} = sderl_web_feed:info(),
-    %% Answers fill what the system keeps for it sooner than frames do.
+    %% Answers fill the buffers of TCP faster than frames do.
     #{~"result" := #{~"range" := [_, To]}} = sderl_web_client:ask(Socket, #{op => range}),
     _ = [sderl_web_client:text(Socket, json:encode(#{ref => I, op => at, t => To}))
          || I <- lists:seq(1, 90)],
@@ -612,7 +614,8 @@ is_socket(Pid) ->
         undefined -> false
     end.
 
-%% The listener stays when the feed ends: browsers are told to come again, and find it.
+%% The listener stays when the feed ends: sockets are closed with the code for "try again", and
+%% browsers can connect again.
 feed_ends(Config) ->
     Socket = open(Config),
     _ = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
@@ -623,13 +626,14 @@ feed_ends(Config) ->
     ok = sderl_fleet:await(fun() ->
         is_pid(whereis(sderl_web_feed)) andalso maps:get(hub, sderl_web_feed:info())
     end, ?MS),
-    %% The hub's end as well is no end of the sockets.
+    %% Sockets stay open also when the hub ends.
     Again = open(Config),
     _ = sderl_web_client:until(Again, of_type(~"frame"), ?MS),
     alive(Config),
     sderl_web_client:close(Again).
 
-%% Wrong settings are told in words, and nothing of the token is in what a crash would print.
+%% An error in the settings is explained in words, and no part of the token is in what a crash would
+%% print.
 settings(_) ->
     ok = application:stop(sderl_web),
     ok = application:set_env(sderl_web, port, nonsense),
@@ -642,7 +646,7 @@ settings(_) ->
                                     supervisor:get_childspec(sderl_web_sup, server)]),
     ?assertEqual(nomatch, string:find(Shown, ?TOKEN)).
 
-%% A recording in place of the cluster: nothing of the present comes before the browser asks for it.
+%% A dashboard of a recording: a browser gets nothing of the running cluster before it asks for it.
 replayed(Config) ->
     {ok, #{file := File}} = sderl_mon_record:start(
         filename:join(proplists:get_value(priv_dir, Config), "replayed"), #{}
@@ -662,8 +666,8 @@ replayed(Config) ->
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
     #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
     sderl_web_client:close(Socket),
-    %% Who asks for it and is gone before the socket has it leaves nothing open, nor does one whose
-    %% last frame is none.
+    %% The file is closed also where the process that opens it ends before the socket has it, and
+    %% where the recording's last frame cannot be read.
     Opened = self(),
     _ = spawn(fun() -> Opened ! sderl_web_ask:replay(File) end),
     receive
@@ -692,8 +696,8 @@ again(Env) ->
     {ok, _} = application:ensure_all_started(sderl_web),
     ok.
 
-%% Over TLS, with a certificate that the client checks: pages, figures and frames, and whom it does
-%% not take.
+%% Over TLS, with a certificate that the client checks: pages, figures and frames, and refused
+%% connections.
 tls(Config) ->
     {Files, Client} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
     ok = again([{tls, Files}]),
@@ -701,7 +705,7 @@ tls(Config) ->
     {ok, Socket} = sderl_web_client:open_tls(Port, ?TOKEN, Client),
     #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
     #{~"nodes" := [_ | _]} = wait_topology(Socket),
-    %% The first one may be from before anybody was seen.
+    %% The first frame may be older than the first node.
     _ = sderl_web_client:until(Socket, fun(#{~"type" := ~"frame", ~"nodes" := Nodes}) ->
                                                Nodes =/= [];
                                           (_) -> false
@@ -715,8 +719,7 @@ tls(Config) ->
     {ok, <<"HTTP/1.1 200 OK", _/binary>> = Answer} = ssl:recv(Http, 0, ?MS),
     ?assert(is_guarded(Answer)),
     ok = ssl:close(Http),
-    %% Who speaks an old version, knows another authority or no TLS at all is none of ours, and no
-    %% line in the log.
+    %% Connections with an old version, another authority or without TLS fail, and are not logged.
     {_, Stranger} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
     Lines = lines_of(fun() ->
         {error, _} = ssl:connect({127, 0, 0, 1}, Port,

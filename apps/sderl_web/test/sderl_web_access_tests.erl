@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_access_tests).
 
-%% Rates, answers that are kept, tokens and their file.
+%% Rates, kept answers, tokens and their file, fields and pages.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -13,8 +13,8 @@
 
 rate_test_() -> sderl_prop:eunit("no more than the rate", 300, fun prop_rate/0).
 
-%% In any stretch of time there are at most the burst and what the rate gives, and whoever waits as
-%% long as it is told is let in.
+%% In any span of time at most the burst and what the rate gives get through, and a client that
+%% waits as long as it is told gets through.
 prop_rate() ->
     ?FORALL({PerSecond, Burst, Pauses},
             {range(1, 50), range(1, 20), non_empty(list(range(0, 300)))},
@@ -49,7 +49,7 @@ prop_buckets() ->
         sderl_web_buckets:size(Buckets) =< 6
     end).
 
-%% Where there is no room, those that are new share one bucket, and those that are there do not.
+%% In a full table all new clients share one bucket; the others keep theirs.
 full_table_test() ->
     Rate = {1, 1},
     Take = fun(Who, At, B) -> sderl_web_buckets:take(Who, Rate, At, B) end,
@@ -57,7 +57,7 @@ full_table_test() ->
     {ok, B2} = Take(b, 10, B1),
     {{wait, _}, B3} = Take(c, 20, B2),
     {{wait, 970}, B4} = Take(a, 30, B3),
-    %% A second later the first one is as new, and makes room.
+    %% A second later the first client's bucket is full again, and makes room.
     {ok, _} = Take(c, 5_000, B4).
 
 %% ---------------------------------------------------------------- answers that are kept
@@ -73,7 +73,7 @@ answers_test() ->
     {again, Answer} = Start(~"a", ~"1", 999, A2),
     other = Start(~"a", ~"2", 999, A2),
     {new, _} = Start(~"a", ~"2", 1_000, A2),
-    %% The oldest that is answered makes room; what is being answered does not.
+    %% The oldest answer makes room; a request that still runs does not.
     {new, A3} = Start(~"b", ~"1", 20, A2),
     {new, A4} = Start(~"c", ~"1", 30, A3),
     ?assertEqual(2, sderl_web_answers:size(A4)),
@@ -85,7 +85,7 @@ answers_test() ->
     %% Nor is another put in its place.
     A6 = sderl_web_answers:finish({~"t", ~"b"}, {504, #{}, ~""}, A5),
     {again, Answer} = Start(~"b", ~"1", 50, A6),
-    %% What is old goes without anybody asking; what is being answered stays.
+    %% A sweep removes old answers, and no request that still runs.
     A7 = sderl_web_answers:sweep(1_020, A6),
     ?assertEqual([2, 1], [sderl_web_answers:size(A) || A <- [A6, A7]]),
     busy = Start(~"c", ~"1", 1_020, A7).
@@ -105,7 +105,7 @@ lost_test() ->
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     Again = fun Again() -> case Start(Key) of busy -> Again(); Answer -> Answer end end,
     ?assertEqual({again, Lost}, Again()),
-    %% One that has answered has its answer.
+    %% A process that ends after its answer leaves the answer.
     Other = {~"t", ~"b"},
     {Brief, Ref} = spawn_monitor(fun() ->
         new = Start(Other),
@@ -140,7 +140,7 @@ prop_token() ->
                                          binary:part(Text, 15, 32)) =:= nomatch
                     andalso (sderl_web_token:state(Token, Now) =:= active)
                         =:= (Expires =:= none orelse Now < Expires)
-                    %% Once it has expired it has at all times.
+                    %% Once seen as expired it is expired at every time.
                     andalso sderl_web_token:state(Seen, 0) =:= sderl_web_token:state(Token, Now)
             end).
 
@@ -187,7 +187,7 @@ of_file(File) ->
     {ok, #{revoked := At}} = sderl_web_token_file:revoke(File, Id),
     ?assertEqual({error, not_found}, sderl_web_token_file:revoke(File, ~"ann")),
     {ok, _, _} = sderl_web_token_file:add(File, ~"ann", admin, none),
-    %% A lock of a program that was killed.
+    %% The lock of a program that was killed does not hinder.
     ok = file:write_file([File, ".lock"], ""),
     ok = file:change_time([File, ".lock"], {{2020, 1, 1}, {0, 0, 0}}),
     {ok, _, _} = sderl_web_token_file:add(File, ~"eve", admin, none).
@@ -208,14 +208,14 @@ refused(File) ->
     ok = file:change_mode(File, 8#640),
     ?assertMatch({_, _}, binary:match(Why(Good), ~"(mode 0640): run chmod 600")).
 
-%% It is one program's at a time, and nobody waits for ever.
+%% One program has the lock at a time, and nobody waits for it for ever.
 lock(Name) ->
     File = unicode:characters_to_binary(Name),
     {ok, Lock} = sderl_web_lock:take(File, 0),
     ?assert(sderl_web_lock:is_held(Lock)),
     {error, Why} = sderl_web_lock:take(File, 50),
     ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(Why), ~"remove that file")),
-    %% A program that hung for so long finds that it is another's.
+    %% A program that hung for so long sees that another has taken its lock.
     ok = file:change_time(File, {{2020, 1, 1}, {0, 0, 0}}),
     {ok, Taken} = sderl_web_lock:take(File, 60_000),
     ?assertEqual([false, true], [sderl_web_lock:is_held(L) || L <- [Lock, Taken]]),
@@ -229,7 +229,8 @@ no_lock(Folder) ->
     {error, Why} = sderl_web_lock:take(unicode:characters_to_binary(Folder), 60_000),
     ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(Why), ~"is no file")).
 
-%% What could not be read is read when it can be, also where the file looks the same as before.
+%% A file that could not be read is read as soon as it can be, also where its time is the same as
+%% before.
 read_again(File) ->
     {ok, Text, _} = sderl_web_token_file:add(File, ~"ann", viewer, none),
     ?assertEqual({error, unavailable}, sderl_web_tokens:who(Text)),
@@ -245,8 +246,8 @@ read_again(File) ->
         {M, C}
     end,
     ok = logger:set_module_level(sderl_web_tokens, none),
-    %% Files are told apart by the second: the damaged one is written in another than what was read,
-    %% and the good one in the same as that.
+    %% A change is seen by the file's time in seconds: the damaged file has another time than what
+    %% was read, the good one the same as the damaged.
     Try = fun Try() ->
         ok = file:write_file(File, Bad),
         ok = sderl_web_tokens:look(),
@@ -259,15 +260,15 @@ read_again(File) ->
         end
     end,
     ok = Try(),
-    %% It was not revoked.
+    %% The token was not revoked.
     receive {sderl_web_tokens, How} -> ?assertEqual(unreadable, How) after 0 -> error(not_told) end,
     ok = sderl_web_tokens:look(),
     ok = logger:unset_module_level(sderl_web_tokens),
     ?assertMatch({ok, #{name := ~"ann"}}, sderl_web_tokens:who(Text)),
     ok = gen_server:stop(Server).
 
-%% A token that has expired does not hold when the clock is set back, also after a restart. Here its
-%% end is set ahead in the file, which comes to the same.
+%% A token that was seen to have expired stays expired when the clock is set back, also after a
+%% restart. The test sets its end in the file later instead.
 expired_for_good(File) ->
     Start = fun() ->
         {ok, Server} = sderl_web_tokens:start_link(#{token => fun() -> ~"main-one" end,
@@ -294,16 +295,16 @@ expired_for_good(File) ->
     Again = Start(),
     ?assertEqual(expired, State(Ann)),
     ?assertMatch([#{name := ~"ann", state := expired}], sderl_web_tokens:list()),
-    %% The name is free, and what is new holds.
+    %% The name is free again, and a new token of that name counts.
     {ok, New, _} = sderl_web_token_file:add(File, ~"ann", viewer, none),
     ?assertEqual(active, State(New)),
-    %% Also while it cannot be written, and it is when it can be.
+    %% Also while the file cannot be written; it is written when that is possible.
     {Bob, BobId} = Short(~"bob"),
     Locking = unicode:characters_to_binary([File, ".lock"]),
     {ok, Lock} = sderl_web_lock:take(Locking, 60_000),
     Await(fun() -> State(Bob) =:= expired end),
     Written = map_get(BobId, ends(File)),
-    %% On a slow machine the lock is old by now, and taken over.
+    %% On a slow machine the lock may be old by now, and was taken over.
     ?assert(Written =:= none orelse not sderl_web_lock:is_held(Lock)),
     ok = set_ahead(File),
     ?assertEqual(expired, State(Bob)),
@@ -315,7 +316,7 @@ ends(File) ->
     {ok, Tokens} = sderl_web_token_file:read(File),
     #{Id => Ended || #{id := Id, ended := Ended} <- Tokens}.
 
-%% The end of each, as if the clock had been set back by an hour.
+%% Sets the end of each token an hour later, as if the clock had been set back.
 set_ahead(File) ->
     {ok, Tokens} = sderl_web_token_file:read(File),
     rewrite(File, [case Token of
@@ -328,14 +329,14 @@ rewrite(File, Tokens, Change) ->
         version => 1, tokens => [Change(sderl_web_token:to_json(Token)) || Token <- Tokens]
     })).
 
-%% It says nothing of tokens that were seen to have expired.
+%% A file of a version that did not note which tokens were seen to have expired.
 file_of_before(File) ->
     {ok, _, _} = sderl_web_token_file:add(File, ~"ann", viewer, none),
     {ok, [Token]} = sderl_web_token_file:read(File),
     ok = rewrite(File, [Token], fun(Json) -> maps:remove(ended, Json) end),
     ?assertEqual({ok, [Token]}, sderl_web_token_file:read(File)).
 
-%% None is lost, though each is another process's, and a program has left its lock there.
+%% Processes that add tokens at once lose none, though a program that was killed has left its lock.
 many(File) ->
     ok = file:write_file([File, ".lock"], ""),
     ok = file:change_time([File, ".lock"], {{2020, 1, 1}, {0, 0, 0}}),
@@ -350,7 +351,7 @@ many(File) ->
 
 %% ---------------------------------------------------------------- fields and pages
 
-%% What is taken is what the schema of the same field allows.
+%% A field's check accepts what its schema allows.
 schema_test_() -> sderl_prop:eunit("a field is as its schema", 1000, fun prop_schema/0).
 
 prop_schema() ->
@@ -367,7 +368,7 @@ prop_schema() ->
 
 pages_test_() -> sderl_prop:eunit("pages make the whole", 300, fun prop_pages/0).
 
-%% Also when elements come and go between two pages: those that stay are told once.
+%% Elements that come and go between two pages do not matter: those that stay are listed once.
 prop_pages() ->
     ?FORALL({Stay, Go, Come, Limit},
             {list(range(1, 60)), list(range(1, 60)), list(range(1, 60)), range(1, 5)},

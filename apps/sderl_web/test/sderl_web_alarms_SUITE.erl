@@ -106,7 +106,7 @@ http(Config) ->
     {200, #{~"rules" := Rules, ~"metrics" := [#{~"name" := ~"down"} | _]}} =
         get(Config, "/api/v1/rules"),
     ?assertMatch(#{~"alarm" := ~"busy", ~"minor" := 1, ~"major" := null}, lists:last(Rules)),
-    %% Other rules at once; wrong ones change nothing.
+    %% Other rules count at once; wrong rules change nothing.
     File = proplists:get_value(rules, Config),
     ok = file:write_file(File, "{\"rules\": [{\"alarm\": \"x\"}, 5]}"),
     {400, #{~"detail" := Why}} = post(Config, "/api/v1/rules/reload", #{}),
@@ -145,7 +145,7 @@ socket(Config) ->
         sderl_web_client:ask(Socket, #{op => alarms}),
     #{~"ok" := false, ~"error" := #{~"code" := ~"not_found"}} =
         sderl_web_client:ask(Socket, #{op => alarm, id => ~"no|such"}),
-    %% The process ends and is there again: the browser hears of it without asking.
+    %% The server of alarms restarts: the browser gets the alarms again without asking.
     exit(whereis(sderl_alarms_server), kill),
     _ = Until(fun(#{~"state" := State}) -> State =:= ~"raised" end),
     sderl_web_client:close(Socket).
@@ -161,7 +161,7 @@ refused(Config) ->
     {401, _} = post(Config, Acknowledge, Body, [Json, {"Authorization", "Bearer wrong-token"}]),
     {403, _} = post(Config, Acknowledge, Body, [Json, Bearer, {"Origin", "http://evil.example"}]),
     {421, _} = post(Config, Acknowledge, Body, [Json, Bearer, {"Host", "evil.example"}]),
-    %% What a form of another page could send.
+    %% The requests that a form on another page could send.
     [{415, _} = post(Config, Acknowledge, Body, [Bearer | Type])
      || Type <- [[], [{"Content-Type", "text/plain"}],
                  [{"Content-Type", "application/x-www-form-urlencoded"}]]],
@@ -227,7 +227,7 @@ read_only(Config) ->
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => silences}),
     sderl_web_client:close(Socket).
 
-%% A release in which they were stopped: everything else goes on.
+%% In a release whose alarms are stopped, everything else works.
 without_alarms(Config) ->
     ok = supervisor:terminate_child(sderl_alarms_sup, sderl_alarms_server),
     {503, #{~"type" := ~"/api/v1/problems/unavailable"}} = get(Config, "/api/v1/alarms"),

@@ -17,7 +17,7 @@ Node.js the suite is skipped.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-%% The last one leaves the first monitoring node at another port.
+%% The last case leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, profiles, hostile, time, together, alarms, metrics,
      restart, tokens, keyboard, sizes, unprobed, operations, tracing, recording, profile,
@@ -26,7 +26,7 @@ all() ->
 %% ---------------------------------------------------------------- the cluster
 
 init_per_suite(Config) ->
-    %% The path of a socket is short.
+    %% The path of a Unix socket has to be short.
     Ops = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-web-b-" ++ os:getpid()),
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
@@ -48,8 +48,8 @@ end_per_suite(Config) ->
     Owner ! stop,
     receive {'DOWN', Monitor, process, Owner, _} -> ok end.
 
-%% What a scenario that fails has killed is there again for the others, and its program and browser
-%% are new.
+%% After a case that failed, the nodes it has killed are started again, and the next case gets a new
+%% program and browser.
 end_per_testcase(_, Config) ->
     proplists:get_value(tc_status, Config) =:= ok orelse
         (proplists:get_value(owner, Config) ! renew),
@@ -57,15 +57,15 @@ end_per_testcase(_, Config) ->
     [{ok, Node} = sderl_fleet:restart(Fleet, Node)
      || Node := #{status := down} <- sderl_fleet:info(Fleet)].
 
-%% What the dashboard of "bin/sderl mon" has beside it.
+%% The servers that "bin/sderl mon" starts besides the dashboard.
 start_profiles(#{fleet := Fleet, watchers := Watchers}, Dir) ->
     lists:foreach(fun(Watcher) ->
         Own = filename:join([Dir, "profiles", Watcher]),
         ok = sderl_fleet:call(Fleet, Watcher, sderl_cli_profiles, start, [Own, 1_000_000_000])
     end, Watchers).
 
-%% A fleet and a program end with the process that started them, and what prepares a suite is none
-%% that stays.
+%% A process of its own starts the fleet and the browser's program: they end with the process that
+%% started them, and the one that runs init_per_suite ends at once.
 start(Plan, Browser) ->
     Self = self(),
     Owner = spawn(fun() ->
@@ -91,11 +91,11 @@ player(Browser) ->
         {line, 1_000_000}, binary, exit_status, use_stdio, hide
     ]).
 
-%% The case that spoke last to the program hears what it says.
+%% What the program prints goes to the case that wrote to it last.
 pass_on(Port, Browser, Case) ->
     receive
         {say, From, Line} ->
-            %% One that has just ended takes nothing, and its status comes next.
+            %% A program that has just ended takes no input; its exit status comes next.
             _ = try port_command(Port, Line) catch error:badarg -> false end,
             pass_on(Port, Browser, From);
         {'EXIT', Port, _} -> pass_on(Port, Browser, Case);
@@ -148,7 +148,7 @@ shared(Fleet) ->
     Addresses = [Address
                  || W <- Watchers,
                     {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
-    %% The same port when the server starts again.
+    %% When the server starts again it takes the same port.
     [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port])
      || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
     #{fleet => Fleet, nodes => Nodes, watchers => Watchers, addresses => Addresses}.
@@ -186,7 +186,7 @@ sizes(Config) -> play(sizes, Config).
 
 unprobed(Config) -> play(unprobed, Config).
 
-%% A service of operations with two hosts that are folders, and nodes of its own.
+%% A service of operations with nodes of its own; its two hosts are folders of this machine.
 operations(Config) ->
     #{ops := Ops} = Shared = proplists:get_value(shared, Config),
     Epmd = integer_to_list(sderl_fleet_ct:free_port([{127, 0, 0, 1}], 100)),
@@ -195,14 +195,14 @@ operations(Config) ->
     try
         play(operations, [{shared, With} | proplists:delete(shared, Config)])
     after
-        %% Nobody answers where the scenario has ended it all.
+        %% No service answers where the scenario has already ended it.
         _ = [ops(Args, With) || Args <- [["destroy", "--yes"], ["stop"]]],
         _ = os:cmd("ERL_EPMD_PORT=" ++ Epmd ++ " epmd -kill"),
         %% The service writes until it has ended.
         ok = sderl_fleet:await(fun() -> file:del_dir_r(Ops) =/= {error, eexist} end, 60_000)
     end.
 
-%% No node starts before the scenario lets it.
+%% No node starts before the scenario has made the file "go".
 ops_file(Ops, Count) ->
     File = filename:join(Ops, "shop.json"),
     Go = unicode:characters_to_binary(filename:join(Ops, "go")),
@@ -314,7 +314,7 @@ act(~"kill", #{~"node" := Node}, #{fleet := Fleet}) ->
 act(~"restart", #{~"node" := Node}, #{fleet := Fleet}) ->
     {ok, _} = sderl_fleet:restart(Fleet, binary_to_existing_atom(Node)),
     #{};
-%% Of one that was restarted: its port is another.
+%% The address of a monitoring node that was restarted, as its port has changed.
 act(~"address", #{~"node" := Node}, #{fleet := Fleet}) ->
     {ok, Address} = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), sderl_web, address, []),
     maps:with([url, link], Address);
@@ -329,7 +329,7 @@ act(~"delete_group", #{~"group" := Group, ~"node" := Node}, #{fleet := Fleet}) -
     #{};
 act(~"register", #{~"group" := Group, ~"node" := Name, ~"name" := Text}, #{fleet := Fleet}) ->
     Node = binary_to_existing_atom(Name),
-    %% A name is kept by a process that stays: that of the kernel's supervisor.
+    %% The name's process has to live on: it is the kernel's supervisor.
     Pid = sderl_fleet:call(Fleet, Node, erlang, whereis, [kernel_sup]),
     yes = sderl_fleet:call(Fleet, Node, s_group, register_name,
                            [group(Group), binary_to_atom(Text), Pid]),
@@ -340,12 +340,11 @@ act(~"traffic", #{~"from" := From, ~"to" := To}, #{fleet := Fleet}) ->
      || _ <- lists:seq(1, 200)],
     #{};
 act(~"log", #{~"node" := Node, ~"level" := Level, ~"text" := Text} = Asked, #{fleet := Fleet}) ->
-    %% All of them there, faster than any rate.
+    %% All lines are written by one call on the node, which exceeds every rate.
     ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), ?MODULE, say,
                           [binary_to_existing_atom(Level), Text, maps:get(~"times", Asked, 1)]),
     #{};
-%% Nodes without a probe on their code path, from then on: two with the library and a group, and one
-%% of plain Erlang.
+%% Starts nodes without the probe's code: two with the library and a group, and one of plain Erlang.
 act(~"unprobed", _, #{fleet := Fleet, watchers := [Watcher | _]} = Shared) ->
     Nodes = case unprobed_nodes(Shared) of
         [] ->
@@ -361,20 +360,20 @@ act(~"unprobed", _, #{fleet := Fleet, watchers := [Watcher | _]} = Shared) ->
         Known -> Known
     end,
     #{nodes => Nodes};
-%% Those of them that run a probe, or have its code.
+%% Which of those nodes run a probe, or have its code.
 act(~"probes", _, #{fleet := Fleet} = Shared) ->
     Probed = fun(Node) ->
         sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_mon_probe]) =/= undefined orelse
             sderl_fleet:call(Fleet, Node, code, which, [sderl_mon_probe]) =/= non_existing
     end,
     #{nodes => lists:filter(Probed, unprobed_nodes(Shared))};
-%% What an operator types whom a page tells it.
+%% Evaluates the line that a page tells an operator to type into the shell.
 act(~"type", #{~"text" := Text}, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     {ok, Tokens, _} = erl_scan:string(binary_to_list(Text)),
     {ok, Expressions} = erl_parse:parse_exprs(Tokens),
     {value, ok, _} = sderl_fleet:call(Fleet, Watcher, erl_eval, exprs, [Expressions, []]),
     #{};
-%% bin/sderl ops; the file is the one of the scenario.
+%% Runs bin/sderl ops; FILE is the scenario's file.
 act(~"ops", #{~"args" := Args}, #{file := File} = Shared) ->
     {ok, Said} = ops([case Arg of ~"FILE" -> File; _ -> binary_to_list(Arg) end || Arg <- Args],
                      Shared),
@@ -393,27 +392,27 @@ act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
 act(~"start_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, start, [sderl_web]),
     #{};
-%% The certificate is for the server alone: the browser trusts no authority of ours.
+%% Only the server gets the certificate; the browser does not trust its authority.
 act(~"serve_tls", _, #{fleet := Fleet, watchers := [Watcher | _], dir := Dir}) ->
     {Files, _Trust} = sderl_web_certificates:make(Dir),
     serve(Fleet, Watcher, Files);
 act(~"serve_plain", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     serve(Fleet, Watcher, off);
 
-%% A program of this node: its recording is opened here, too, as `bin/sderl prof open` does it.
+%% Records a program on this node and opens the recording, as `bin/sderl prof open` does.
 act(~"profile", _, #{dir := Dir}) ->
     File = filename:join(Dir, "recording"),
     {ok, _, _} = sderl_prof:profile(fun ask_one/0, #{what => [messages, migration, calls],
                                                      modules => [?MODULE], dir => File}),
     {ok, Book} = sderl_prof:open(File, #{}),
     #{link => opened(File, Book)};
-%% Two nodes that never were, of which it is known who does what.
+%% A made-up recording of two nodes with known contents.
 act(~"profile-nodes", _, #{dir := Dir}) ->
     Folder = filename:join(Dir, "two-nodes"),
     ok = sderl_prof_two_nodes:with_groups(Folder, 50),
     {ok, Book} = sderl_prof_cluster_book:open(Folder, #{}),
     #{link => opened(Folder, Book)};
-%% Samples of this node, twice, as those of two nodes.
+%% Samples this node, and shows the samples as those of two nodes.
 act(~"samples", _, #{dir := Dir}) ->
     Asker = spawn(fun ask_on/0),
     File = filename:join(Dir, "samples.json"),
@@ -427,7 +426,7 @@ act(~"samples", _, #{dir := Dir}) ->
     {ok, Reports} = sderl_prof_sampling:read(File),
     #{link => opened(File, {samples, Reports})}.
 
-%% Two clients of a server that computes, as long as the process that begins them lives.
+%% Two clients of a server that computes; all end with the process that calls this.
 ask_on() ->
     Server = spawn_link(fun() -> serve_slowly() end),
     true = register(the_slow_server, Server),
@@ -460,7 +459,7 @@ serve_slowly() ->
         stop -> ok
     end.
 
-%% Without functions of this module, which are recorded.
+%% Calls no function of this module, whose calls are recorded.
 compute() -> lists:sum(lists:seq(1, 200_000)).
 
 ask(_, 0) -> ok;
@@ -472,7 +471,7 @@ close_profile() ->
     _ = [gen_server:stop(Viewer) || Viewer <- [sderl_prof_viewer], is_pid(whereis(Viewer))],
     ok = sderl_web_start:stop(),
     _ = [application:stop(App) || App <- [cowboy, ranch]],
-    %% What was set for the recording is none of what comes after it in this node.
+    %% The settings for the recording must not reach later cases in this node.
     _ = [application:unset_env(App, Key)
          || App <- [sderl_web, sderl_alarms, sderl_actions],
             {Key, _} <- application:get_all_env(App)],
@@ -494,7 +493,7 @@ serve(Fleet, Watcher, Tls) ->
 unprobed_nodes(#{fleet := Fleet, nodes := Nodes, watchers := Watchers}) ->
     (sderl_fleet:nodes(Fleet) -- Nodes) -- Watchers.
 
-%% Names of these scenarios alone: a fixed, small set.
+%% Only for the names of these scenarios, a small fixed set.
 group(Text) -> binary_to_atom(Text).
 
 %% ---------------------------------------------------------------- programs

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_certificates).
--moduledoc "A new authority, a certificate of this machine that it signed, and who trusts it.".
+-moduledoc "A new authority and a certificate for this machine that it signed.".
 
 -export([make/1, pem/2]).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_client).
 -moduledoc """
-A WebSocket client that does what it is told, also what no browser would do. It reads only when
+A WebSocket client that sends whatever a test wants, also malformed frames. It reads only when
 asked.
 """.
 
@@ -50,7 +50,7 @@ request(Method, Path, Port, Headers0) ->
     [Method, " ", Path, " HTTP/1.1\r\n", [[Key, ": ", Value, "\r\n"] || {Key, Value} <- Headers],
      "\r\n"].
 
-%% One byte at a time: what follows is frames.
+%% Reads byte by byte, as frames follow the head.
 head(Socket, Seen) ->
     {ok, Byte} = receive_bytes(Socket, 1, ?MS),
     More = <<Seen/binary, Byte/binary>>,
@@ -77,11 +77,11 @@ http(Port, Path, Options) ->
         [{string:lowercase(K), V} || Line <- Lines, [K, V] <- [binary:split(Line, ~": ")]]
     ), Answered}.
 
-%% Any bytes, and what comes back. Whose answer has not begun after `Ms` is told that no more will
-%% come.
+%% Sends any bytes and returns what comes back. It closes its side for writing when the answer
+%% begins, or after `Ms`.
 raw(Port, Bytes, Ms) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
-    %% It may be closed while we still send.
+    %% The server may close it while we still send.
     _ = gen_tcp:send(Socket, Bytes),
     First =
         case gen_tcp:recv(Socket, 0, Ms) of
@@ -100,7 +100,7 @@ all(Socket, Parts) ->
             iolist_to_binary(Parts)
     end.
 
-%% A request and its reply, whatever comes between.
+%% Sends a request and waits for its reply; other messages are skipped.
 ask(Socket, Request) -> ask(Socket, Request, ?MS).
 
 ask(Socket, Request, Ms) ->
@@ -110,7 +110,7 @@ ask(Socket, Request, Ms) ->
 
 text(Socket, Text) -> frame(Socket, 1, Text).
 
-%% The mask is of zeros, which masks nothing.
+%% The mask is zero, so it does not change the payload.
 frame(Socket, Code, Payload0) ->
     Payload = iolist_to_binary(Payload0),
     bytes(Socket, [<<1:1, 0:3, Code:4, 1:1, (lengths(byte_size(Payload)))/bits, 0:32>>, Payload]).
@@ -125,7 +125,7 @@ bytes(Socket, Bytes) -> ssl:send(Socket, Bytes).
 receive_bytes(Socket, Count, Ms) when is_port(Socket) -> gen_tcp:recv(Socket, Count, Ms);
 receive_bytes(Socket, Count, Ms) -> ssl:recv(Socket, Count, Ms).
 
-%% The next message, or how the server closed. Pings are passed over.
+%% The next message, or how the server closed. Pings are skipped.
 next(Socket, Ms) ->
     maybe
         {ok, <<_:4, Code:4, Size0:8>>} ?= receive_bytes(Socket, 2, Ms),
@@ -169,7 +169,7 @@ until(Socket, Wanted, Ms) ->
             Other
     end.
 
-%% All messages until the server closes, and with what.
+%% All messages until the server closes, and its close code.
 until_close(Socket, Ms) -> until_close(Socket, Ms, []).
 
 until_close(Socket, Ms, Seen) ->

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_disk_tests).
 -moduledoc """
-The files of front pages and of tokens on a disk that is full, and has room again: who changes them
-is told, what was there stays, and nothing is left that takes the room of others.
+The files of front pages and of tokens on a disk that is full, and later has room again: a change
+fails with an error, the file stays as it was, and no temporary file is left.
 """.
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% Less than a block.
+%% The bytes that are left: less than a block.
 -define(LEFT, 0).
 
 disk_test_() ->
@@ -56,7 +56,7 @@ fronts(Dir, Call) ->
     ?assertEqual(Day, Window(~"Load")),
     ?assertEqual(none, Call(sderl_web_fronts, find, [~"Other"])),
     ?assertEqual(["filler", "fronts.json"], names(Dir, Call)),
-    %% Who starts now has what was written last.
+    %% A server that starts now reads what was written last.
     ok = Call(gen_server, stop, [Pid]),
     _ = Start(),
     ?assertEqual(Day, Window(~"Load")),
@@ -84,7 +84,7 @@ tokens(Dir, Call) ->
     {error, _} = Revoke(~"ann"),
     ?assertEqual([{~"ann", false}, {~"bob", true}], Read()),
     ?assertEqual(["filler", "tokens.json"], names(Dir, Call)),
-    %% There is room for the lock, and none for the file.
+    %% There is room for the lock, but not for the file.
     ok = sderl_fleet_disk:free(Dir, Call),
     ok = sderl_fleet_disk:fill(Dir, 4096, Call),
     {error, _} = Add(~"eve"),

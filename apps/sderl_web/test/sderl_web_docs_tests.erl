@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_docs_tests).
 
-%% The protocol in docs/dashboard.md is the one that is spoken, and its pages and keys are all.
+%% docs/dashboard.md describes the protocol as the server speaks it, and all pages and keys.
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% Every example is JSON, of a kind that is sent, or a request that is taken, and each operation has
-%% one.
+%% Every example is a message that the server sends, or a request that it accepts, and each
+%% operation has one.
 examples_test() ->
     page(fun(Page) ->
         {match, Blocks} = re:run(Page, "```json\n(.*?)```",
@@ -32,7 +32,7 @@ operations_test() ->
         )
     end).
 
-%% Each page of the bar has a row in its table, and its key is among those that are told.
+%% Each page of the navigation has a row in the document's table, with its key.
 pages_test() ->
     page(fun(Page) ->
         {ok, Router} = file:read_file(filename:join([root(), "web/src/ui/router.ts"])),
@@ -56,7 +56,7 @@ matches(Text, Pattern) ->
     {match, Found} = re:run(Text, Pattern, [global, {capture, all_but_first, binary}]),
     lists:append(Found).
 
-%% What stands for a value becomes one.
+%% Puts values in place of the example's placeholders.
 example(Text) ->
     lists:foldl(
         fun({Word, Value}, Acc) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What a socket gets of a hub that goes and comes, and when it is slow.
+%% What a socket gets when the hub restarts, and when the socket is slow.
 -module(sderl_web_feed_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -24,7 +24,7 @@ hub() ->
     {ok, Hub} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
     true = unlink(Hub).
 
-%% Events of the numbers From to To, which have reached the feed.
+%% Sends the events numbered From to To, and waits until they have reached the feed.
 events(From, To) ->
     Event = fun(I) -> #{t => I, kind => node_up, level => info, text => integer_to_binary(I)} end,
     Events = [Event(I) || I <- lists:seq(From, To)],
@@ -57,14 +57,14 @@ ill_typed_test_() ->
         [Feed ! {sderl_mon, detail, Node, What} || Node <- [~"a", x, <<255>>], What <- Odd],
         [Feed ! What || What <- Odd ++ [{sderl_mon}, {'DOWN', x, process, y, z}]],
         [gen_server:cast(Feed, {ack, What}) || What <- Odd],
-        %% Nobody is told anything with so much in its queue.
+        %% The feed sends nothing to a socket with so long a message queue.
         _ = sderl_web_feed:info(),
         events(1, 2),
         ?assertEqual([1, 2], ids(next(~"events"))),
         ?assertEqual(Feed, whereis(sderl_web_feed))
     end).
 
-%% Numbers of events begin at 1 again, and so does what a browser knows.
+%% Events are numbered from 1 again, and a browser starts without any.
 a_hub_that_restarts_begins_anew_test_() ->
     feed(fun() ->
         events(1, 3),
@@ -78,7 +78,7 @@ a_hub_that_restarts_begins_anew_test_() ->
         ?assertMatch(#{~"events" := [#{~"id" := 1, ~"text" := ~"4"}]}, next(~"events"))
     end).
 
-%% Names and traces are asked of whatever is shown.
+%% Names and traces are asked for in the cluster that is shown.
 a_synthetic_cluster_begins_and_ends_anew_test_() ->
     feed(fun() ->
         events(1, 2),
@@ -93,7 +93,7 @@ a_synthetic_cluster_begins_and_ends_anew_test_() ->
         ?assertMatch(#{mode := live}, sderl_web_feed:current())
     end).
 
-%% All that are kept come later, and how many are not.
+%% The events that are still kept come later, with the number of those that are not.
 a_slow_socket_is_told_how_many_events_it_missed_test_() ->
     feed(fun() ->
         [events(I, I) || I <- lists:seq(1, 4)],
@@ -103,7 +103,7 @@ a_slow_socket_is_told_how_many_events_it_missed_test_() ->
         ?assertMatch(#{~"frames" := 0, ~"events" := 500}, next(~"missed"))
     end).
 
-%% Also one that was full when all began anew.
+%% Also a socket whose queue was full when the hub restarted.
 a_slow_socket_begins_anew_too_test_() ->
     feed(fun() ->
         [events(I, I) || I <- lists:seq(1, 9)],

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_front_tests).
 
-%% Front pages: what one may be, and how the server keeps them.
+%% Front pages: what one may contain, and how the server keeps them.
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -58,7 +58,7 @@ said(Wrong) ->
 
 %% ---------------------------------------------------------------- the server
 
-%% With a file that is taken away afterwards.
+%% Runs a test with a server of that file, and deletes the file.
 with(File, Test) ->
     {ok, Server} = sderl_web_fronts:start_link(File),
     try
@@ -91,7 +91,7 @@ kept_test() ->
         ?assertEqual({ok, #{~"pages" => [], ~"kept" => true, ~"problem" => null}},
                      ask(fronts, #{})),
         ?assertMatch({ok, #{~"rev" := 1}}, ask(save_front, #{page => page()})),
-        %% A page of that name is there; and it is on its first revision.
+        %% There is a page of that name already; and its revision is 1.
         ?assertMatch({error, conflict, _}, ask(save_front, #{page => page()})),
         ?assertMatch({error, conflict, _}, ask(save_front, #{page => page(~"Shop", 2)})),
         ?assertMatch({error, conflict, _}, ask(save_front, #{page => page(~"Gone", 2)})),
@@ -111,7 +111,8 @@ kept_test() ->
     end),
     ok = file:del_dir_r(Dir).
 
-%% Nothing is lost of a file that cannot be read, and nothing is said to be saved that is not.
+%% A file that cannot be read is not overwritten, and a page that could not be written is not
+%% reported as saved.
 damaged_test() ->
     Dir = folder(),
     File = filename:join(Dir, "fronts.json"),
@@ -142,7 +143,7 @@ large_test_() -> {timeout, 60, fun large/0}.
 large() ->
     Dir = folder(),
     File = filename:join(Dir, "fronts.json"),
-    %% Each of these characters has six in JSON.
+    %% JSON writes each of these characters as six.
     Chart = #{~"metric" => binary:copy(<<1>>, 640),
               ~"place" => #{~"kind" => ~"node", ~"name" => binary:copy(<<1>>, 255)}},
     Save = fun(I) ->

@@ -1,10 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_fuzz).
 -moduledoc """
-Requests and frames as nobody means them: right ones with parts that are wrong, and bytes of any
-kind.
+Malformed requests and frames: valid ones with wrong parts, and random bytes.
 
-They come from `rand` of the calling process, which is seeded: the same seed gives the same.
+They come from `rand` of the calling process: the same seed gives the same requests and frames.
 """.
 
 -export([request/2, frames/1]).
@@ -66,8 +65,8 @@ value() ->
         _ -> one_of(?VALUES)
     end.
 
-%% Frames for one socket, fewer than would be refused for their number. Each is taken by a browser's
-%% rules: a mask, whole, and text for the most part.
+%% Frames for one socket, below the rate limit. Each keeps to the rules of WebSocket: masked, whole,
+%% and mostly text.
 frames(Count) -> [frame() || _ <- lists:seq(1, Count)].
 
 frame() ->
@@ -117,7 +116,7 @@ term(Depth) ->
         _ -> term(0)
     end.
 
-%% Sometimes as it is, else with other bytes in it, cut, or with some twice.
+%% The bytes unchanged, with other bytes inserted, cut off, or with a part repeated.
 broken(Bytes) ->
     At = rand:uniform(byte_size(Bytes) + 1) - 1,
     <<Before:At/binary, After/binary>> = Bytes,

@@ -11,7 +11,7 @@ Checks decoded JSON against JSON Schema: the keywords that our OpenAPI document 
                 ~"items", ~"anyOf", ~"oneOf", ~"$ref", ~"minimum", ~"maximum", ~"exclusiveMinimum",
                 ~"maxLength", ~"minItems", ~"maxItems", ~"default"]).
 
-%% What is wrong, each with its place; [] where nothing is.
+%% The errors, each with its place in the value.
 check(Value, Schema, Document) -> check(Value, Schema, ~"$", Document).
 
 check(Value, #{~"$ref" := <<"#/", Path/binary>>}, At, Document) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_ops_tests).
--moduledoc "What is said where no service of operations answers; `sderl_ops_SUITE` has one.".
+-moduledoc "The errors where no service of operations answers; `sderl_ops_SUITE` has a real one.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -14,7 +14,7 @@ nobody_test() ->
     ?assertNotEqual(nomatch, string:find(Sentence, "no service of operations runs in "
                                                    "/nonexistent")).
 
-%% Somebody else listens there.
+%% Another program listens at the service's address.
 strangers_test_() ->
     {timeout, 120, fun() ->
         [?assertMatch({Said, {error, unavailable, _}}, {Said, answered(Said)})
@@ -28,7 +28,7 @@ strangers_test_() ->
 
 answered(Said) -> with_service(Said, fun sderl_web_ops:answer/1).
 
-%% What is said of a change says whether it was done.
+%% The error of a change says whether the change was made.
 changes_test_() ->
     {timeout, 120, fun() ->
         [?assertEqual({Said, Result}, {Said, changed(Said)})
@@ -48,8 +48,8 @@ changes_test_() ->
 changed(Said) ->
     with_service(Said, fun(Folder) -> sderl_web_ops:change(#{do => pause}, ~"ann", Folder) end).
 
-%% In its folder something listens that answers each request with the same, or with what a function
-%% says to it.
+%% Runs a stand-in for the service that answers each request with `Said`, or with what the function
+%% `Said` returns.
 with_service(Said, Fun) ->
     Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
                            lists:concat(["sderl-web-", os:getpid(), "-",

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_prometheus_SUITE).
 -moduledoc """
-A real Prometheus scrapes the monitor of a made-up cluster, and its own tool checks what is offered
-and the rules that are shipped. Where `toolchain/prometheus` finds none the suite is skipped.
+A real Prometheus scrapes the monitor of a made-up cluster, and its promtool checks the exported
+metrics and the rules that are shipped. Where `toolchain/prometheus` finds none the suite is
+skipped.
 """.
 
 -behaviour(ct_suite).
@@ -29,7 +30,6 @@ init_per_suite(Config) ->
             {skip, "there is no Prometheus here"}
     end.
 
-%% An owner of its own: what prepares a suite is no process that stays.
 started(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_alarms, sderl_web]],
     ok = application:set_env([
@@ -66,8 +66,8 @@ page(Port) ->
 tool(Config, Arguments, Input) ->
     run(filename:join(proplists:get_value(prometheus, Config), "promtool"), Arguments, Input).
 
-%% What a program says, and its status. The input goes through a file, as a port's end of input is
-%% also the end of the port.
+%% What a program prints, and its status. The input goes through a file, as a port cannot end the
+%% input without closing itself.
 run(Program, Arguments, Input) ->
     Name = lists:concat(["sderl-prometheus-", os:getpid(), $-, erlang:unique_integer([positive])]),
     File = filename:join(filename:basedir(user_cache, "sderl"), Name),
@@ -113,8 +113,8 @@ rules_are_good(Config) ->
     {Tested, Why} = tool(Config, ["test", "rules", Tests], ~""),
     ?assertEqual({0, Why}, {Tested, Why}).
 
-%% By rule: after how many seconds it fires where the condition begins to hold at 30 s, the series
-%% that fulfil it, and what is said 10 s later.
+%% For each rule: after how many seconds it fires if its condition holds from 30 s on, the series
+%% that fulfil it, and the alerts 10 s later.
 alerts() ->
     OfNode = #{severity => ~"warning", node => ~"a@h"},
     Findings = fun(Kind) ->
@@ -146,7 +146,7 @@ alerts() ->
         ~"SderlNoCoordinator" => {60, [Findings(~"no_coordinator")],
             #{severity => ~"critical"},
             ~"2 groups have no coordinator"},
-        %% Those that have rules of their own, and those that are not critical, are not among them.
+        %% Findings that have a rule of their own, or are not critical, are not among them.
         ~"SderlFinding" => {90,
             [Findings(~"overloaded"), Findings(~"node_down"), Findings(~"majority_lost"),
              Findings(~"no_coordinator"),
@@ -158,7 +158,7 @@ alerts() ->
              {sderl_group_members, #{group => ~"g"}, ~"3x62"}],
             #{severity => ~"warning", group => ~"g"},
             ~"Of the group g only 2 members count for answers"},
-        %% One that works and has nobody waiting is not overloaded.
+        %% A busy node without a run queue is not overloaded.
         ~"SderlOverloaded" => {90,
             [{sderl_node_scheduler_utilisation_ratio, #{node => ~"a@h"}, ~"0.99x62"},
              {sderl_node_run_queue, #{node => ~"a@h"}, ~"3x2 80x60"},
@@ -196,7 +196,7 @@ rule_test(Alert, {AtS, Series, Labels, Summary}, Rules) ->
         ]
     }.
 
-%% As the monitor offers it, with the name that Prometheus gives the monitor.
+%% A series as the monitor exports it, with the label that Prometheus adds for the monitor.
 offered(Name, Of) ->
     Text = atom_to_binary(Name),
     [Labels] = [Labels || #{name := Is, labels := Labels} <- sderl_mon_catalogue:families(),
@@ -213,7 +213,7 @@ found(Pattern, Text) ->
     {match, Found} = re:run(Text, Pattern, [global, {capture, all_but_first, binary}]),
     Found.
 
-%% A name in a rule or on the dashboard of Grafana that is not offered would silently show nothing.
+%% A rule or a Grafana panel with a metric that is not exported would silently show nothing.
 names_are_known(_) ->
     Known = [Name || #{name := Name} <- sderl_mon_catalogue:families()],
     lists:foreach(fun(File) ->
@@ -255,7 +255,7 @@ scraped(Config) ->
          || Query <- grafana()]
     end).
 
-%% With what stands for its choices.
+%% The queries of the Grafana dashboard, with values in place of its variables.
 grafana() ->
     {ok, Text} = file:read_file(priv("grafana-dashboard.json")),
     #{~"panels" := Panels} = json:decode(Text),
@@ -278,7 +278,7 @@ get(Port, Path) ->
     {_, _, Body} = sderl_web_client:http(Port, Path),
     json:decode(plain(Body)).
 
-%% Chunks are of HTTP alone.
+%% The page without the chunks of HTTP.
 plain(<<${, _/binary>> = Body) -> Body;
 plain(Chunks) -> iolist_to_binary(chunks(Chunks)).
 
@@ -291,7 +291,7 @@ chunks(Text) ->
             [Chunk | chunks(More)]
     end.
 
-%% The server says itself at which port it listens. It ends with the shell that waits for the end
+%% The server prints the port at which it listens. It ends with the shell, which waits for the end
 %% of its input.
 with_server(Config, File, Data, Test) ->
     Server = filename:join(proplists:get_value(prometheus, Config), "prometheus"),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_protocol_tests).
 
-%% What browsers may ask, and that nothing else gets through.
+%% The requests that browsers may send, and that no other is accepted.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -81,7 +81,7 @@ ref_test() ->
     ?assertMatch({refused, null, _}, decode(#{ref => [1], op => pause})),
     ?assertMatch({refused, null, _}, decode(#{ref => 1 bsl 60, op => pause})).
 
-%% Every field of every request, with everything that it is not.
+%% Every field of every request with values of the wrong types.
 wrong_types_test() ->
     Other = [null, true, -1, 1.5, 1 bsl 60, ~"", ~"none of these", binary:copy(~"x", 5000), [], [1],
              [[]], #{}, #{kind => 1}, #{kind => ~"x"}],
@@ -98,7 +98,7 @@ wrong_types_test() ->
         good()
     ).
 
-%% The message names what is wrong and what belongs there.
+%% The error names the field and says what it should be.
 words_test_() ->
     Says = fun(Request) ->
         {refused, 1, Why} = decode(Request#{ref => 1}),
@@ -125,7 +125,7 @@ no_object_test_() ->
          ~"", ~"x", ~"1", ~"[]", ~"null", ~"{", ~"{}{}", ~"\"op\"", <<255>>,
          <<"{\"op\":\"", 255, "\"}">>,
          binary:copy(~"[", 60_000),
-         %% A number that takes long to read, and one that no float can be.
+         %% A number that takes long to parse, and one beyond the range of floats.
          <<"{\"ref\":", (binary:copy(~"9", 60_000))/binary, "}">>,
          ~"{\"ref\":1e400}"
      ]].
@@ -146,7 +146,8 @@ any_json_test_() ->
         ok = sderl_prop:check("warm up", 50, prop_any_json()),
         Before = erlang:system_info(atom_count),
         ok = sderl_prop:check("any JSON is answered", 500, prop_any_json()),
-        %% Some thousand words were new. What is loaded meanwhile makes a few atoms of its own.
+        %% The requests had thousands of new words. Modules that are loaded meanwhile make a few
+        %% atoms.
         ?assert(erlang:system_info(atom_count) - Before < 50)
     end}.
 
@@ -163,7 +164,7 @@ prop_any_json() ->
         end
     ).
 
-%% One of the good ones, with fields replaced or added.
+%% One of the valid requests, with fields replaced or added.
 request() ->
     ?LET({I, More}, {range(0, length(good())), list({oneof([key(), text()]), json(3)})},
          maps:merge(base(I), maps:from_list(More))).

@@ -2,7 +2,7 @@
 -module(sderl_web_rest).
 -moduledoc """
 Asks a dashboard over HTTP, and checks each answer against the OpenAPI document that it serves: that
-the path and the method are there, that the status is one that may come, and that the body has the
+the path and the method are there, that the document lists the status, and that the body has the
 shape of that status.
 """.
 
@@ -10,7 +10,7 @@ shape of that status.
 
 -export([document/1, ask/4, get/3, post/4, delete/3, operations/1, answered/0]).
 
-%% The document of a server.
+%% The OpenAPI document of a server.
 document(Port) ->
     {200, #{~"content-type" := ~"application/json"}, Text} =
         sderl_web_client:http(Port, "/api/v1/openapi.json"),
@@ -22,7 +22,7 @@ post(Path, Object, Token, Server) -> ask("POST", Path, #{token => Token, body =>
 
 delete(Path, Token, Server) -> ask("DELETE", Path, #{token => Token}, Server).
 
-%% A path below /api/v1. Options: token, body (a term or {text, Text}), headers.
+%% Asks for a path below /api/v1. Options: token, body (a term or {text, Text}), headers.
 ask(Method, Path, Options, #{port := Port, document := Document}) ->
     {Body, Type} = case Options of
         #{body := {text, Text}} -> {#{body => Text}, [{"Content-Type", "application/json"}]};
@@ -44,7 +44,7 @@ checked(Method, Path, Status, Headers, Answer, Document) ->
             Key = integer_to_binary(Status),
             ?assertMatch({_, #{Key := _}}, {Id, Responses}),
             shaped(Id, map_get(Key, Responses), Headers, Answer, Document);
-        %% What is not in the document is refused, as a problem.
+        %% A path that is not in the document is refused with a problem.
         none ->
             ?assert(Status =:= 401 orelse Status =:= 404 orelse Status =:= 405
                     orelse Status =:= 429, {Method, Path, Status}),
@@ -70,7 +70,7 @@ shaped(_, _, _, Answer, _) ->
     ?assertEqual(~"", Answer),
     ~"".
 
-%% The operation of a path; a part that is named comes after one that is as it stands.
+%% The operation of a path; a fixed part of a template wins over a parameter.
 operation(Method, Path, #{~"paths" := Paths}) ->
     Parts = binary:split(Path, ~"/", [global, trim_all]),
     Fitting = [Operations || Template := Operations <- maps:iterator(Paths, ordered),
@@ -91,5 +91,5 @@ operations(#{~"paths" := Paths}) ->
     [{Id, string:uppercase(Method), Template, Operation}
      || Template := Of <- Paths, Method := #{~"operationId" := Id} = Operation <- Of].
 
-%% Those that this process has asked for.
+%% The operations that this process has asked for.
 answered() -> lists:usort([Id || {{?MODULE, Id}, true} <- get()]).

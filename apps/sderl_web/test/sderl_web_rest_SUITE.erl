@@ -81,7 +81,7 @@ an_alarm() ->
 
 %% ---------------------------------------------------------------- cases
 
-%% What each operation of the document answers has the shape that the document says.
+%% The answers of each operation have the shape that the document describes.
 every_operation(Config) ->
     #{document := Document} = server(Config),
     ?assertMatch(#{~"openapi" := ~"3.1.0"}, Document),
@@ -113,7 +113,7 @@ every_operation(Config) ->
     #{~"metrics" := [#{~"name" := _, ~"unit" := _} | _]} = Get("/metrics"),
     #{~"columns" := #{~"mem" := _}} = Get(["/metrics/mem/series?", always()]),
     #{~"pages" := []} = Get("/fronts"),
-    %% No service of operations has anything to do with a made-up cluster.
+    %% A made-up cluster has no service of operations.
     {_, _, _} = get("/operations", Config),
     {503, _, #{~"detail" := <<"no service of operations", _/binary>>}} =
         post("/operations/plan", #{text => ~"{}"}, Config),
@@ -162,13 +162,13 @@ always() -> ["from=0&to=", integer_to_list(erlang:system_time(millisecond)), "&p
 
 front() -> #{window => ~"hour", charts => [#{metric => ~"mem", place => #{kind => ~"cluster"}}]}.
 
-%% What changes something of a service of operations.
+%% The requests that change something through a service of operations.
 changes() ->
     [{"/apply", #{}}, {"/rollback", #{revision => 2}}, {"/families/web/scale", #{count => 3}},
      {"/instances/web1/drain", #{force => true}}, {"/instances/web1/undrain", #{}},
      {"/pause", #{}}, {"/resume", #{}}].
 
-%% Pages of charts are written where they are as they were read, and by nobody who only looks.
+%% A page of charts is written only where it has not changed since it was read, and not by a viewer.
 fronts(Config) ->
     Path = ~"/fronts/Queues%20%26%20more",
     Ask = fun(Method, Tag, Body) ->
@@ -204,7 +204,7 @@ fronts(Config) ->
      || Name <- [lists:duplicate(61, $x), "%20x", "a%0ab"]],
     [{403, _, _} = ask(Method, Path, #{token => token(viewer, Config), body => front()}, Config)
      || Method <- ["PUT", "DELETE"]],
-    %% All that a page may have, as it is written by a program that escapes what is no ASCII.
+    %% The largest page that is allowed, sent by a program that escapes everything but ASCII.
     Largest = #{window => ~"month",
                 charts => lists:duplicate(24, #{metric => wide(640),
                                                 place => #{kind => ~"family", name => wide(254)}})},
@@ -219,8 +219,8 @@ fronts(Config) ->
     {404, _, #{~"detail" := <<"there is no page \"Queues & more\"", _/binary>>}} =
         get(Path, Config).
 
-%% The nodes of this cluster are made up: that one of them is profiled is in
-%% sderl_prof_cluster_SUITE and sderl_web_browser_SUITE. Here it is this node.
+%% The nodes of this cluster are made up, so this node is profiled. Others are in
+%% sderl_prof_cluster_SUITE and sderl_web_browser_SUITE.
 profiles(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "profiles"),
     {503, _, _} = get("/profiles", Config),
@@ -264,7 +264,7 @@ listed_profiles(Id, Config) ->
     ?assertEqual([], May(viewer)),
     ?assertEqual([~"sampling"], May(operator)).
 
-%% While it runs there is nothing to show; then it is shown, and stays what it is.
+%% A profile that runs cannot be shown; one that has ended can, and does not change.
 shown_profile(Id, Config) ->
     Path = ["/profiles/", Id],
     {409, _, #{~"detail" := <<"there is nothing to show yet", _/binary>>}} =
@@ -308,7 +308,7 @@ refused_profiles(Id, Config) ->
     {403, _, #{~"detail" := ~"messages needs the role admin, and this is a operator"}} =
         Of(operator, ~"messages"),
     {404, _, _} = Of(operator, ~"sampling"),
-    %% Where nobody may change anything, an admin may not either, and is told why.
+    %% Where the dashboard is read-only, an admin is refused too, with the reason.
     Reader = #{name => ~"ann", token => ~"main", role => admin, from => ~"", expires => none,
                if_match => none, writable => false},
     Asked = #{kind => sampling, on => #{~"node" => ~"x"}, seconds => 1, mib => 32, modules => []},
@@ -322,7 +322,7 @@ refused_profiles(Id, Config) ->
         get("/profiles/none", Config), get("/profiles/none/samples", Config),
         post("/profiles/none/stop", #{}, Config), post("/profiles/none/begin", #{}, Config),
         ask("DELETE", "/profiles/none", #{token => ?MAIN}, Config)]],
-    %% All of that is in the audit log, by the id of the profile where there is one.
+    %% All of that is in the audit log, under the profile's id where there is one.
     {200, _, #{~"entries" := Entries}} = get(["/audit?request=", Id], Config),
     ?assertEqual([{~"action.profile", ~"stopped"}, {~"profile.begin", ~"refused"},
                   {~"profile.begin", ~"refused"}, {~"profile.delete", ~"refused"},
@@ -334,14 +334,14 @@ refused_profiles(Id, Config) ->
     {200, _, #{~"entries" := [#{~"result" := ~"refused"} | _]}} =
         get("/audit?what=action.profile", Config).
 
-%% What has come to this process by now.
+%% The messages that this process has got so far.
 all_messages() -> receive Message -> [Message | all_messages()] after 0 -> [] end.
 
 %% Letters of two bytes, each of which JSON may write as six.
 wide(Bytes) -> binary:copy(~"ä", Bytes div 2).
 
-%% What a service of operations says to each change, whatever it is. (sderl_web_browser_SUITE has
-%% one that does it.)
+%% How each answer of a service of operations becomes an answer of HTTP. (sderl_web_browser_SUITE
+%% has a real service.)
 operations(Config) ->
     Service = fun(Said, Fun) ->
         sderl_web_ops_tests:with_service(Said, fun(Folder) ->
@@ -360,7 +360,7 @@ operations(Config) ->
             #{token => token(operator, Config), body => Body,
               headers => [{"Idempotency-Key", "night"}]}, Config)
     end,
-    %% What was not done, as too much else was asked, may come again with its key.
+    %% A change that was refused as another one runs may be sent again with its key.
     Service(~B|{"error":"another","problems":[],"busy":true}|, fun() ->
         [{429, #{~"retry-after" := ~"5"}, #{~"detail" := ~"another"}} = Once(#{count => 3})
          || _ <- [1, 2]]
@@ -390,7 +390,7 @@ operations(Config) ->
         {202, _, _} = Once(#{count => 3}),
         {422, _, _} = Once(#{count => 4})
     end),
-    %% Nobody is there any more, and the answer is known.
+    %% The service has ended; the answer that was kept is sent again.
     {202, #{~"idempotency-replayed" := ~"true"}, _} = Once(#{count => 3}),
     [?assertMatch({503, _, _}, One) || One <- All()],
     Service(~B|{"error":"no instance web1","problems":[],"unknown":true}|, fun() ->
@@ -402,7 +402,7 @@ operations(Config) ->
         [?assertMatch({409, _, #{~"detail" := ~"refused:\ng1 would be gone\ng2 too"}}, One)
          || One <- All()]
     end),
-    %% It ended, or says so itself: nobody can say whether it was done.
+    %% The service ended, or says that it does not know whether the change was made.
     [Service(Said, fun() -> [?assertMatch({504, _, _}, One) || One <- All()] end)
      || Said <- [~"", ~B|{"error":"lost","problems":[],"unsure":true}|,
                  ~B|{"done":{"other":1}}|]],
@@ -420,7 +420,8 @@ operations(Config) ->
      || Method <- ["GET", "PUT", "DELETE"]],
     record(Config).
 
-%% Who did what, in pages, as the service gives them, which may have fewer entries than are wanted.
+%% The audit log of a service of operations, in its own pages, which may have fewer entries than
+%% asked for.
 record(Config) ->
     _ = all_messages(),
     Me = self(),
@@ -462,7 +463,7 @@ record(Config) ->
         ?assertMatch({_, _}, binary:match(Said, ~"is of an earlier version"))
     end).
 
-%% A metric over time, of each kind of place; the application's own among them.
+%% A metric over time, of each kind of place; also a metric of the application.
 series(Config) ->
     #{nodes := Nodes} = map_get(topology, sderl_web_feed:current()),
     [Node | _] = lists:sort(maps:keys(Nodes)),
@@ -488,7 +489,7 @@ series(Config) ->
     ?assert(OfNode < OfGroup),
     ?assert(OfGroup < OfFamily),
     {200, _, #{~"place" := ~"cluster", ~"columns" := #{~"util" := _}}} = Of(~"util", ""),
-    %% Of one that nobody has told yet there is none.
+    %% A metric that no node has reported yet has no values.
     {200, _, #{~"unit" := ~"orders/s", ~"columns" := #{}}} = Of(~"orders", ""),
     Tagged = fun(Tag) ->
         {200, _, #{~"metrics" := Some}} = get(["/metrics?tag=", Tag], Config),
@@ -524,7 +525,7 @@ series(Config) ->
 %% A path of the document with something in its named parts.
 path(Template) -> re:replace(Template, "\\{[a-z]+\\}", "x", [global, {return, binary}]).
 
-%% Who may do what is what the document says.
+%% Each operation demands the role that the document says.
 roles(Config) ->
     #{document := Document} = server(Config),
     Roles = #{nobody => 0, viewer => 1, operator => 2, admin => 3},
@@ -554,12 +555,12 @@ roles(Config) ->
                            server(Config)),
     ?assertMatch({_, _}, binary:match(Wrong, ~"error=\"invalid_token\"")).
 
-%% Each parameter of the document with something that it is not, and one that there is not.
+%% Wrong values for each parameter of the document, and an unknown parameter.
 bad_parameters(Config) ->
     #{document := Document} = server(Config),
     lists:foreach(fun({_, Method, Template, #{~"parameters" := Parameters}}) ->
         Refused = fun(Name, Value) ->
-            %% What is needed besides is right.
+            %% The other required parameters are right.
             Others = [{Other, good(Schema)}
                       || #{~"name" := Other, ~"required" := true, ~"in" := ~"query",
                            ~"schema" := Schema} <- Parameters, Other =/= Name],
@@ -580,7 +581,7 @@ bad_parameters(Config) ->
      || Query <- ["limit=%zz", "limit=1e3", "cursor=x", "cursor=WyJldmVudHMiLDVd", "%ff=1",
                   "group=%ff", "cursor=%c3%28"]],
     [{400, _, _} = get(["/log?text=", Text], Config) || Text <- ["%ff", "%ed%a0%80"]],
-    %% One rule for all times: none after the year 9999.
+    %% No parameter takes a time after the year 9999.
     Times = [{Template, Name, [[Other, $=, good(Of), $&]
                                || #{~"name" := Other, ~"required" := true, ~"in" := ~"query",
                                     ~"schema" := Of} <- Parameters, Other =/= Name]}
@@ -613,7 +614,7 @@ bad(#{~"type" := ~"array"}) -> binary:copy(~"x", 300);
 bad(#{~"enum" := _}) -> ~"none of them";
 bad(#{~"maxLength" := Most}) -> binary:copy(~"x", Most + 1).
 
-%% All pages together are the whole, in order, whatever their size.
+%% The pages together are the whole list in order, whatever their size.
 pages(Config) ->
     Walk = fun Walk(Path, Key) ->
         {200, Headers, #{Key := Some, ~"next" := Next}} = get(Path, Config),
@@ -639,7 +640,7 @@ pages(Config) ->
         Is =:= ~"up" andalso lists:member(~"group01", In)
     end, Up)).
 
-%% What is known is not sent again, and what has changed is not overwritten.
+%% What the client knows is not sent again, and what has changed is not overwritten.
 conditional(Config) ->
     {200, #{~"etag" := Tag}, _} = get("/problems", Config),
     With = fun(Header, Value) -> #{token => ?MAIN, headers => [{Header, Value}]} end,
@@ -656,14 +657,14 @@ conditional(Config) ->
         ask("POST", [Alarm, Path], (With("If-Match", If))#{body => Object}, Config)
     end,
     {200, #{~"etag" := Seen}, _} = Say("/acknowledge", Read, #{text => ~"mine"}),
-    %% Somebody else read it before that.
+    %% Another client, which has read it before that.
     {412, _, _} = Say("/acknowledge", Read, #{text => ~"no, mine"}),
     {412, _, _} = Say("/comments", Read, #{text => ~"it is open"}),
     {200, #{~"etag" := Seen}, #{~"acknowledged" := #{~"text" := ~"mine"}, ~"comments" := []}} =
         get(Alarm, Config),
     {200, _, _} = Say("/reopen", Seen, #{}),
     {201, _, _} = Say("/comments", "*", #{text => ~"whatever"}),
-    %% What has no version takes no condition, and is not changed without it.
+    %% A condition on something without a version is refused, and nothing changes.
     {201, #{~"location" := <<"/api/v1", Silence/binary>>}, _} =
         post("/silences", #{node => ~"web*", for_s => 60}, Config),
     [{400, _, #{~"detail" := <<"what this changes has no version", _/binary>>}} =
@@ -672,7 +673,7 @@ conditional(Config) ->
     {200, _, #{~"silences" := [_]}} = get("/silences", Config),
     {204, _, _} = ask("DELETE", Silence, With("If-Match", "*"), Config).
 
-%% What comes again with its key is done once.
+%% A request that comes again with its key is done once.
 idempotency(Config) ->
     Create = fun(Key, Token, Object) ->
         ask("POST", "/silences", #{token => Token, body => Object,
@@ -685,11 +686,11 @@ idempotency(Config) ->
         Create("a", ?MAIN, One),
     {422, _, _} = Create("a", ?MAIN, One#{for_s := 61}),
     {200, _, #{~"silences" := [#{~"id" := Id}]}} = get("/silences", Config),
-    %% Keys are their token's own, and are no characters of other kinds.
+    %% Keys belong to their token; they consist of printable ASCII without spaces.
     {201, _, #{~"id" := Other}} = Create("a", token(operator, Config), One),
     ?assertNotEqual(Id, Other),
     [{400, _, _} = Create(Key, ?MAIN, One) || Key <- ["", "a b", lists:duplicate(129, $k)]],
-    %% What was refused is refused again, and a request that never came is done.
+    %% A refusal is repeated too; a request that never reached the server is done.
     {400, _, Why} = Create("b", ?MAIN, #{for_s => 60}),
     {400, #{~"idempotency-replayed" := ~"true"}, Why} = Create("b", ?MAIN, #{for_s => 60}),
     ok = supervisor:terminate_child(sderl_alarms_sup, sderl_alarms_server),
@@ -703,7 +704,8 @@ slow(Config) ->
 received() ->
     receive Message -> Message after ?MS -> nothing end.
 
-%% A client that goes away leaves what it began: it is done, told, and answered when it asks again.
+%% What a client began goes on when the client goes away: it is done, is in the audit log, and its
+%% answer waits for the same request.
 gone(Config) ->
     true = register(sderl_web_slow_resource, self()),
     #{port := Port} = server(Config),
@@ -721,7 +723,7 @@ gone(Config) ->
     ?assertMatch({audit, #{what := ~"rest.slow", result := ok}}, received()),
     {201, #{~"idempotency-replayed" := ~"true"}, #{~"done" := true}} = slow(Config).
 
-%% What ends halfway is told as that, and is not done twice.
+%% A change whose process ends is answered as lost, and is not done twice.
 lost(Config) ->
     true = register(sderl_web_slow_resource, self()),
     Me = self(),
@@ -734,7 +736,7 @@ lost(Config) ->
                  lists:sort(Told)),
     {504, #{~"idempotency-replayed" := ~"true"}, _} = slow(Config).
 
-%% Over HTTP: made, used, revoked; an open socket is closed with the reason.
+%% Tokens are made, used and revoked over HTTP; an open socket is closed with the reason.
 tokens(Config) ->
     #{port := Port} = server(Config),
     Make = fun(Object) ->
@@ -760,7 +762,7 @@ tokens(Config) ->
         sderl_web_rest:get("/session", Token, server(Config)),
     ?assertMatch({_, _}, binary:match(Challenge, ~"revoked")),
     {refused, 401} = sderl_web_client:open(Port, Token),
-    %% On a busy machine one that is short may have ended before it is used.
+    %% On a busy machine a short-lived token may have expired before it is used.
     Until = fun Until(Seconds) ->
         {Short, _} = Make(#{name => <<"bob", (integer_to_binary(Seconds))/binary>>,
                             role => ~"admin", for_s => Seconds}),
@@ -780,7 +782,7 @@ tokens(Config) ->
                                        binary:part(Token, 15, 32))),
     {_, _} = Make(#{name => ~"ann", role => ~"operator"}).
 
-%% What another program does to the file counts here.
+%% The server follows changes that another program makes to the file.
 token_file(Config) ->
     File = proplists:get_value(file, Config),
     Viewer = token(viewer, Config),
@@ -795,7 +797,8 @@ token_file(Config) ->
     Await(200, New),
     {ok, _} = sderl_web_token_file:revoke(File, Id),
     Await(401, New),
-    %% Not while others may read it, or while it is damaged. It is not revoked by that.
+    %% Tokens do not count while others may read the file, or while it is damaged. They are not
+    %% revoked by that.
     #{port := Port} = server(Config),
     {ok, Socket} = sderl_web_client:open(Port, Viewer),
     ok = file:change_mode(File, 8#644),
@@ -833,7 +836,7 @@ sockets(Config) ->
         sderl_web_client:close(Socket)
     end, [{viewer, false, ~"forbidden", ~"forbidden"}, {operator, true, ok, ~"forbidden"},
           {admin, true, ok, ok}]),
-    %% Its server begins anew: so does the socket.
+    %% When the server of tokens restarts, the socket is closed and has to connect again.
     {ok, Socket} = sderl_web_client:open(Port, token(viewer, Config)),
     %% From then on it looks after that server.
     ?assertMatch({text, #{~"type" := ~"session"}}, sderl_web_client:next(Socket, ?MS)),
@@ -841,7 +844,7 @@ sockets(Config) ->
     {_, {close, 1012}} = sderl_web_client:until_close(Socket, ?MS),
     sderl_web_client:close(Socket).
 
-%% The same over a socket that closes.
+%% The same for a request over a socket that closes.
 socket_gone(Config) ->
     {ok, Socket} = sderl_web_client:open(maps:get(port, server(Config)), token(operator, Config)),
     [#{id := Id} | _] = sderl_alarms:list(#{alarm => ~"busy"}),
@@ -860,10 +863,10 @@ socket_gone(Config) ->
     ok = sderl_fleet:await(fun() -> ranch:procs(sderl_web_listener, connections) =:= [] end, ?MS),
     ok = sys:resume(sderl_alarms_server),
     {audit, #{what := ~"socket.comment", args := #{id := Id}, result := Result}} = received(),
-    %% On a machine that is busy it did not answer in time.
+    %% On a busy machine the server may not have answered in time.
     ?assert(lists:member(Result, [ok, failed])).
 
-%% What was to change something is told, done or not; what only looks is not.
+%% The audit log has each request for a change, done or not, and none that only reads.
 audit(Config) ->
     Operator = token(operator, Config),
     Told = fun() ->
@@ -881,7 +884,7 @@ audit(Config) ->
     ?assertMatch(#{what := ~"rest.reload_rules", result := refused, detail := _}, Told()),
     {400, _, _} = sderl_web_rest:post("/silences", #{for_s => 0}, Operator, server(Config)),
     ?assertMatch(#{what := ~"rest.silence", result := refused}, Told()),
-    %% A name that is said proves nothing: the token's id stands beside it.
+    %% The name that a client gives proves nothing: the token's id stands beside it.
     {204, _, _} = ask("POST", "/rules/reload", #{token => ?MAIN, body => #{},
                                                  headers => [{"X-Sderl-Name", "ann"}]}, Config),
     ?assertMatch(#{what := ~"rest.reload_rules",
@@ -895,7 +898,8 @@ audit(Config) ->
         sderl_web_client:ask(Socket, #{op => comment, id => Id, by => ~"o", text => ~"x"}),
     ?assertMatch(#{what := ~"socket.comment", result := ok, args := #{id := Id}}, Told()),
     ok = sderl_web_client:close(Socket),
-    %% What the module of actions never sees is told here, without what it would have hidden.
+    %% A request that is refused before it reaches the module of actions is in the audit log too,
+    %% without the arguments that the module would have hidden.
     {403, _, _} = sderl_web_rest:post("/requests/x/stop", #{}, token(viewer, Config),
                                       server(Config)),
     ?assertMatch(#{what := ~"rest.stop_request", result := refused, args := #{~"id" := ~"x"},
@@ -907,7 +911,7 @@ audit(Config) ->
     #{what := ~"rest.act", result := refused, args := Args} = Told(),
     ?assertEqual([action, on], lists:sort(maps:keys(Args))).
 
-%% What is too large is refused before it is read; what is no JSON object, whatever it is.
+%% A body that is too large is refused before it is read, and one that is not a JSON object always.
 bodies(Config) ->
     #{port := Port} = server(Config),
     Head = fun(Headers) ->
@@ -935,13 +939,13 @@ bodies(Config) ->
             Config),
     ?assertMatch({_, _}, binary:match(Deep, ~"nested deeper than 32")),
     Refused(413, binary:copy(~" ", 16_385)),
-    %% A file of a cluster may be larger.
+    %% The body may be larger where it carries a cluster file.
     [{Status, _, _} = post("/operations/plan", #{text => binary:copy(~"\n", Size)}, Config)
      || {Status, Size} <- [{503, 49_152}, {400, 49_153}, {413, 65_536}]],
     {415, _, _} = ask("POST", "/silences", #{token => ?MAIN}, Config),
     {201, _, _} = post("/silences", #{node => ~"web*", for_s => 60}, Config).
 
-%% Who sends a head or a body a byte at a time is cut, and waits for nobody else.
+%% A client that sends a head or a body byte by byte is cut off, and holds up nobody else.
 slow_clients(Config) ->
     #{port := Port} = server(Config),
     Begin = fun(Bytes) ->
@@ -957,7 +961,7 @@ slow_clients(Config) ->
     ?assertMatch(<<"HTTP/1.1 408 ", _/binary>>, drip(Body, ~" ")),
     ?assertMatch(<<"HTTP/1.1 408 ", _/binary>>, drip(Head, ~"x")).
 
-%% A byte each quarter of a second, until the server answers.
+%% Sends a byte each quarter of a second until the server answers.
 drip(Socket, Byte) ->
     case gen_tcp:recv(Socket, 0, 250) of
         {ok, Answer} ->
@@ -969,7 +973,7 @@ drip(Socket, Byte) ->
         {error, Why} -> Why
     end.
 
-%% Each token for itself, and strangers for their address.
+%% The rate is counted for each token, and without a token for each address.
 limits(Config) ->
     #{port := Port} = server(Config),
     Ask = fun(Path, Token) ->
@@ -997,7 +1001,7 @@ limits(Config) ->
         element(1, Ask("/api/v1/session", token(viewer, Config))) =:= 200
     end, ?MS).
 
-%% It has to be refused for its rate soon.
+%% Connects until the rate is exceeded, which has to be soon.
 refused(Port, Token) ->
     case sderl_web_client:open(Port, Token) of
         {refused, 401} -> refused(Port, Token);

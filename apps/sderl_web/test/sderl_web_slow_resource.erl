@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_slow_resource).
--moduledoc "A path that creates something when the process of this module's name says so.".
+-moduledoc "A path that answers when the process registered under this module's name says so.".
 
 -behaviour(sderl_web_resource).
 

@@ -18,7 +18,7 @@ settings_test_() ->
                       sderl_web_config:read([{port, 70_000}])),
         ?_assertMatch({error, {bad_config, [prot], 1, _}}, sderl_web_config:read([{prot, 1}])),
         ?_assertMatch({error, {bad_config, [tls], #{}, _}}, sderl_web_config:read([{tls, #{}}])),
-        %% Not even a wrong token is told.
+        %% The error does not show the token, even a wrong one.
         ?_assertMatch({error, {bad_config, [token], '...', _}},
                       sderl_web_config:read([{token, ~"short"}])),
         ?_assertMatch({error, {bad_config, [token], '...', _}},
@@ -29,8 +29,8 @@ settings_test_() ->
                       string:find(io_lib:format("~p", [Default]), (maps:get(token, Default))()))
     ].
 
-%% Whatever is wrong with the files of TLS, an address or a port is one sentence that names it and
-%% says what to do.
+%% For each error in the files of TLS, an address or a port, one sentence names it and says what to
+%% do.
 start_test_() ->
     {setup,
      fun() ->
@@ -251,7 +251,7 @@ frame_test() ->
     ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_mon_types:metrics()],
                  Columns).
 
-%% Groups that have other numbers than the one before, more, fewer or none.
+%% Groups with other figures than the one before: other ones, more, fewer or none.
 frame_groups_test() ->
     Groups = #{~"a" => #{names => 1, regs_s => 2.5}, ~"b" => #{names => 3, regs_s => 0},
                ~"c" => #{names => 4}, ~"d" => #{}, ~"e" => #{regs_s => 7, ~"own \"x\"" => 8},
@@ -267,7 +267,7 @@ frame_groups_test() ->
 name(Key) when is_atom(Key) -> atom_to_binary(Key);
 name(Key) -> Key.
 
-%% A frame that names nothing new leaves the table as it is; one that does gets numbers for it.
+%% A frame without new names does not change the table; new names get numbers.
 frame_ids_test() ->
     Frame = frame(),
     Ids = sderl_web_ids:frame(Frame, sderl_web_ids:new()),
@@ -279,7 +279,8 @@ frame_ids_test() ->
     Grouped = sderl_web_ids:frame(Frame#{groups := #{~"new" => #{}}}, Ids),
     ?assertEqual(1, sderl_web_ids:group(~"new", Grouped)).
 
-%% Of many new names old ones are forgotten, and those of the present topology are numbered again.
+%% When too many new names come, old ones are forgotten, and those of the present topology are
+%% numbered again.
 latest_keeps_the_present_names_test() ->
     Latest = sderl_web_latest:put(topology, topology(), sderl_web_latest:new()),
     Many = #{nodes => #{integer_to_binary(I) => #{} || I <- lists:seq(1, 20_100)}, links => #{}},
@@ -291,7 +292,7 @@ latest_keeps_the_present_names_test() ->
     #{~"nodes" := Nodes} = json:decode(Text),
     ?assert(lists:member(~"a@h", [Name || #{~"name" := Name} <- Nodes])).
 
-%% A name keeps its number; what is gone is forgotten before the table grows without end.
+%% A name keeps its number; names that are gone are forgotten when the table is full.
 ids_test() ->
     Ids = sderl_web_ids:add([~"a", ~"b"], [~"a"], sderl_web_ids:new()),
     ?assertEqual({0, 1, 0}, {sderl_web_ids:node(~"a", Ids), sderl_web_ids:node(~"b", Ids),
@@ -330,8 +331,8 @@ latest_test() ->
     ?assertEqual([~"hello", ~"topology", ~"frame", ~"findings", ~"events"], Types(Some)),
     ?assertEqual(map_get(frame, sderl_web_latest:present(Full)), frame()).
 
-%% What the HTTP server answers by itself, and for a handler that crashed, has our headers too; what
-%% a handler has set stays.
+%% The answers of cowboy itself, also for a handler that crashed, get our headers too; headers that
+%% a handler has set stay.
 stream_test() ->
     Options = #{stream_handlers => [sderl_web_stream, ?MODULE]},
     {Commands, _} = sderl_web_stream:init(1, #{}, Options#{stream_handlers := [?MODULE]}),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_work_tests).
 
-%% Changes that go on without those who asked for them.
+%% Changes that go on when the client that asked for them has gone.
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -67,7 +67,7 @@ too_long() ->
     Me = self(),
     _ = spawn_link(fun() -> Me ! {told, run(waits(Me))} end),
     {begun, Worker} = next(),
-    %% What its timer sends.
+    %% The message that its timer sends.
     sderl_web_work ! {late, Worker},
     ?assertEqual({told, {lost, killed}}, next()).
 
