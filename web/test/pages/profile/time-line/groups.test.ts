@@ -15,25 +15,10 @@ import {
   Replay,
   shown,
 } from "../../../../src/pages/profile/time-line/groups-model";
+import { aNode, anOperation } from "./recorded";
 
-const operation = (name: string, more: Partial<Operation> = {}): Operation => ({
-  process: 1,
-  by: "<0.5.0>",
-  node: "a@h",
-  operation: `s_group:${name}`,
-  at: 0,
-  took: 1,
-  ok: true,
-  text: "ok",
-  arguments: "shop",
-  group: "shop",
-  nodes: null,
-  name: null,
-  of_process: null,
-  got_group: null,
-  got_nodes: null,
-  ...more,
-});
+const operation = (name: string, more: Partial<Operation> = {}): Operation =>
+  anOperation({ operation: `s_group:${name}`, ...more });
 const made = (nodes: (string | null)[], more: Partial<Operation> = {}): Operation =>
   operation("new_s_group/2", { nodes, got_group: "shop", got_nodes: nodes, ...more });
 const after = (...operations: Operation[]): Groups => operations.reduce<Groups>(applied, new Map());
@@ -142,19 +127,7 @@ describe("what operations make of groups", () => {
 });
 
 describe("the begin", () => {
-  const node = (name: string, groups: string[]): Node => ({
-    number: 1,
-    node: name,
-    first: 1,
-    last: 2,
-    scheduler: 0,
-    online: 1,
-    from: 0,
-    to: 1,
-    error: 0,
-    shift: 0,
-    groups,
-  });
+  const node = (name: string, groups: string[]): Node => aNode({ node: name, groups });
 
   it("has what the recorded nodes were in, and says that there may be more", () => {
     const groups = atBegin([node("b@h", ["shop"]), node("a@h", ["shop", "till"])]);

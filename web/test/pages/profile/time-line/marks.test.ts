@@ -11,24 +11,10 @@ import {
   operationsAt,
   operationsOf,
 } from "../../../../src/pages/profile/time-line/marks-model";
+import { aNode, anOperation } from "./recorded";
 
-const operation = (process: number, at: number, took: number | null): Operation => ({
-  process,
-  by: `<0.${process}.0>`,
-  node: "a@h",
-  operation: "s_group:leave/1",
-  at,
-  took,
-  ok: took === null ? null : true,
-  text: "ok",
-  arguments: "shop",
-  group: "shop",
-  nodes: null,
-  name: null,
-  of_process: null,
-  got_group: null,
-  got_nodes: null,
-});
+const operation = (process: number, at: number, took: number | null): Operation =>
+  anOperation({ process, by: `<0.${process}.0>`, at, took, ok: took === null ? null : true });
 const found = (more: Partial<Operations>): Operations => ({
   all: 2,
   kept: 2,
@@ -38,19 +24,8 @@ const found = (more: Partial<Operations>): Operations => ({
   cells: [],
   ...more,
 });
-const node = (number: number, first: number, last: number): Node => ({
-  number,
-  node: `n${number}@h`,
-  first,
-  last,
-  scheduler: 0,
-  online: 1,
-  from: 0,
-  to: 1,
-  error: 0,
-  shift: 0,
-  groups: [],
-});
+const node = (number: number, first: number, last: number): Node =>
+  aNode({ number, node: `n${number}@h`, first, last });
 const row = (kind: Row["kind"], id: number): Row => ({ kind, id, label: "", y: 0, height: 14 });
 
 describe("rows of group operations", () => {
