@@ -75,11 +75,11 @@ registered_test_() ->
     end}.
 
 %% A trace tells the library's messages from the application's by their first element.
-message_tags_test() ->
+message_tags_test_() ->
     Known = sderl_observed:message_tags(),
     Beams = filelib:wildcard(filename:join([code:lib_dir(sderl), "ebin", "*.beam"])),
-    ?assertEqual([], [Handled || Beam <- Beams, {_, Tag} = Handled <- handled(Beam),
-                                 not lists:member(Tag, Known)]).
+    {timeout, 60, ?_assertEqual([], [Handled || Beam <- Beams, {_, Tag} = Handled <- handled(Beam),
+                                                not lists:member(Tag, Known)])}.
 
 handled(Beam) ->
     {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
