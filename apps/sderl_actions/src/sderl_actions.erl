@@ -9,7 +9,7 @@ Arguments come from people and other programs, and are checked: `start/2` takes 
 keys. The caller is responsible for the identity and the role in `t:who/0`.
 """.
 
--export([actions/0, where/1, start/2, request/2, requests/1, stop/2]).
+-export([actions/0, where/1, start/2, request/2, requests/1, stop/2, await/2]).
 -export_type([who/0, error/0]).
 
 -import(sderl_mon_text, [text/2]).
@@ -221,3 +221,19 @@ not_stopped(Id, Who, {error, _, Why} = Error) ->
     _ = sderl_actions_audit:note(#{who => Who, what => ~"request.stop", request => Id,
                                    result => refused, detail => Why}),
     Error.
+
+-doc "The request, decoded, when it has ended or this many milliseconds have passed.".
+-spec await(binary(), timeout()) -> map().
+await(Id, Ms) -> await_until(Id, sderl_mon_clock:now_ms() + Ms).
+
+await_until(Id, Until) ->
+    {ok, Json} = sderl_actions_requests:get(Id, admin),
+    case json:decode(iolist_to_binary(Json)) of
+        #{~"state" := ~"running"} = Request ->
+            case sderl_mon_clock:now_ms() >= Until of
+                true -> Request;
+                false ->
+                    receive after 20 -> await_until(Id, Until) end
+            end;
+        #{} = Request -> Request
+    end.
