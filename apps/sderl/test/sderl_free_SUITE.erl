@@ -404,7 +404,7 @@ links_reported(_) ->
 
 idle_for(Fleet, Node, Other, Ms) ->
     Now = call(Fleet, Node, {erlang, monotonic_time}, [millisecond]),
-    case lists:keyfind(Other, 1, call(Fleet, Node, {sderl_links, unneeded}, [Now, 0])) of
+    case lists:keyfind(Other, 1, call(Fleet, Node, {sderl_links, unneeded}, [#{}, Now, 0])) of
         {_, Idle} -> Idle >= Ms;
         false -> false
     end.

@@ -194,7 +194,7 @@ help() ->
     [
         "usage: bin/sderl COMMAND [options]\n\n",
         [io_lib:format("  ~-10ts ~ts~n", [Name, Summary]) || {Name, Summary} <- Lines],
-        "\n\"bin/sderl COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl COMMAND --help\" lists a command's options.\n"
     ].
 
 %% Help works also where a command's module does not load.

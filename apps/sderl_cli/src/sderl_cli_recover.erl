@@ -36,7 +36,7 @@ run(Args) ->
         recover(Options)
     else
         {wrong, Message} ->
-            {usage, [Message, "\n\"bin/sderl recover --help\" tells the options."]};
+            {usage, [Message, "\n\"bin/sderl recover --help\" lists the options."]};
         Other ->
             Other
     end.

@@ -42,5 +42,11 @@ names(Group) -> [Name || {G, Name} <- global:registered_names(), G =:= Group].
 -spec bytes() -> non_neg_integer().
 bytes() ->
     Tables = [global_names, global_names_ext, global_pid_names, global_pid_ids],
-    Words = [Count || Table <- Tables, Count <- [ets:info(Table, memory)], is_integer(Count)],
-    lists:foldl(fun erlang:'+'/2, 0, Words) * erlang:system_info(wordsize).
+    words(Tables, 0) * erlang:system_info(wordsize).
+
+words([], Sum) -> Sum;
+words([Table | Tables], Sum) ->
+    case ets:info(Table, memory) of
+        undefined -> words(Tables, Sum);
+        Count -> words(Tables, Sum + Count)
+    end.

@@ -46,7 +46,7 @@ help() ->
         "Brings a cluster up from a file and keeps it as the file says, on this machine or on\n"
         "others. The guide is docs/operations.md, all keys of a file are in docs/ops-file.md.\n\n",
         [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
-        "\n\"bin/sderl ops COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl ops COMMAND --help\" lists a command's options.\n"
     ].
 
 %% ---------------------------------------------------------------- commands and their arguments

@@ -308,7 +308,7 @@ bad_options_test_() ->
          {"--nodes must be at least 2: operations go from node to node; or give --weights local=1 "
           "alone", ["--nodes", "10,1"]},
          {"--mode: there is no mode \"mesh\"; there are stock, pg, sd", ["--mode", "pg,mesh"]},
-         {"--mode names pg twice; use --repeat to run it several times", ["--mode", "pg,sd,pg"]},
+         {"--mode names pg twice; name it once", ["--mode", "pg,sd,pg"]},
          {"--group-size 3 does not divide --nodes 10: all groups are of equal size here",
           ["--group-size", "3"]},
          {"--group-size 10 does not divide --nodes 15: all groups are of equal size here",

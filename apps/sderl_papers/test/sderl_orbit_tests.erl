@@ -375,7 +375,7 @@ bad_options_test_() ->
          {"--mode: there is no mode \"smp\"; there are plain, seq, par, stock, sd",
           ["--mode", "seq,smp"]},
          {"--mode: there is no mode \"\"; there are plain, seq, par, stock, sd", ["--mode", ""]},
-         {"--mode names seq twice; use --repeat to run it several times", ["--mode", "seq,seq"]},
+         {"--mode names seq twice; name it once", ["--mode", "seq,seq"]},
          {"--routing: there is no routing \"other\"; there are own, library",
           ["--routing", "other"]},
          {"--table: there is no kind of table \"ets\"; there are hash, compact",

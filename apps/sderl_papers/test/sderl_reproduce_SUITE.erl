@@ -103,7 +103,7 @@ applications(Config) ->
     ),
     {ok, #{points := 7, failed := []} = Run, [Quality, Traffic, Messenger]} =
         sderl_reproduce:pages(Dir),
-    ct:log("~ts", [sderl_reproduce:text(Run, [Quality, Traffic, Messenger])]),
+    ct:log("~ts", [sderl_reproduce:text([Quality, Traffic, Messenger])]),
     %% Few of all to judge by.
     [?assertMatch(#{verdict := not_shown}, Page) || Page <- [Quality, Traffic, Messenger]],
     ?assertMatch(#{plots := [#{series := [#{points := [#{x := 1}, #{x := 2}]}]}, _],

@@ -5,7 +5,7 @@ Clusters for `bin/sderl bench route`: nodes in groups that overlap, and every no
 all groups before anything is measured.
 """.
 
--export([chain/1, doubled/0, with/3, snapshots/2]).
+-export([chain/1, doubled/0, with/3, await_routes/2, snapshots/2]).
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
@@ -39,10 +39,16 @@ with(#{nodes := Count, groups := Groups}, Label, Fun) ->
         maybe
             ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces,
                                                    #{nodes => Count, group_size => Count}),
-            ok ?= sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS),
+            ok ?= await_routes(Fleet, Namespaces),
             Fun(Fleet, Nodes)
         end
     end).
+
+-doc "Waits until every node of the groups knows a way to every group.".
+-spec await_routes(Fleet :: pid(), [sderl_bench_layout:namespace()]) ->
+    ok | {error, {timeout, Missing :: term()}}.
+await_routes(Fleet, Namespaces) ->
+    sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS).
 
 -doc "The counters of each node (`sderl_bench_meter:snapshot/0`).".
 -spec snapshots(Fleet :: pid(), [node()]) ->

@@ -37,7 +37,7 @@ run(Args) ->
         ok ?= sderl_cli_chaos_log:check(maps:get(log, Parsed, undefined)),
         attached(Options)
     else
-        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl chaos --help\" tells the options."]};
+        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl chaos --help\" lists the options."]};
         Other -> Other
     end.
 

@@ -49,7 +49,7 @@ help() ->
         "  bin/sderl actions run garbage_collect --family web\n"
         "  bin/sderl actions run set_environment --group shop application=shop parameter=limit "
         "value=7\n"
-        "\n\"bin/sderl actions COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl actions COMMAND --help\" lists a command's options.\n"
     ].
 
 commands() -> [list, run, explore, requests, show, stop].

@@ -37,7 +37,7 @@ help() ->
         "the guide. The dashboard is named by --url or $SDERL_DASHBOARD: the address that it\n"
         "printed. What changes anything needs a dashboard that was started with --write.\n\n",
         [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
-        "\n\"bin/sderl alarms COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl alarms COMMAND --help\" lists a command's options.\n"
     ].
 
 commands() ->

@@ -28,7 +28,7 @@ run(Args) ->
         {ok, Found} ?= found(Fields, Parsed),
         shown(Found, Parsed)
     else
-        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl audit --help\" tells the options."]};
+        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl audit --help\" lists the options."]};
         Other -> Other
     end.
 

@@ -40,7 +40,7 @@ run(Args) ->
         {ok, Monitor} ?= monitor_of(Seed),
         shown(Monitor, Options, Parsed)
     else
-        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl log --help\" tells the options."]};
+        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl log --help\" lists the options."]};
         Other -> Other
     end.
 

@@ -36,7 +36,7 @@ help() ->
         "among them. docs/metrics.md is the guide. The dashboard is named by --url or\n"
         "$SDERL_DASHBOARD: the address that it printed.\n\n",
         [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
-        "\n\"bin/sderl metrics COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl metrics COMMAND --help\" lists a command's options.\n"
     ].
 
 commands() -> [list, show, pages, page, completion].

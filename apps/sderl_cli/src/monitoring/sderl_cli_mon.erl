@@ -38,7 +38,7 @@ run(Args) ->
         ok ?= recording(Parsed),
         served(Parsed)
     else
-        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl mon --help\" tells the options."]};
+        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl mon --help\" lists the options."]};
         Other -> Other
     end.
 

@@ -58,7 +58,7 @@ command() ->
         ]
     }.
 
-checked({error, Message}) -> {usage, [Message, "\n\"bin/sderl top --help\" tells the options."]};
+checked({error, Message}) -> {usage, [Message, "\n\"bin/sderl top --help\" lists the options."]};
 checked(Ok) -> Ok.
 
 subscribed() ->

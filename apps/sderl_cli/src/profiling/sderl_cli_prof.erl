@@ -47,7 +47,7 @@ help() ->
         "usage: bin/sderl prof COMMAND [options]\n\n"
         "Shows why a parallel program is not faster. docs/profiling.md is the guide.\n\n",
         [io_lib:format("  ~-11ts ~ts~n", [Name, About]) || {Name, _, About} <- commands()],
-        "\n\"bin/sderl prof COMMAND --help\" tells a command's options.\n"
+        "\n\"bin/sderl prof COMMAND --help\" lists a command's options.\n"
     ].
 
 command(record) ->
@@ -345,7 +345,7 @@ run_one(open, #{file := File} = Parsed) ->
         sderl_cli_prof_open:serve(File, What, Web)
     else
         {wrong, Message} ->
-            {usage, [Message, "\n\"bin/sderl prof open --help\" tells the options."]};
+            {usage, [Message, "\n\"bin/sderl prof open --help\" lists the options."]};
         Other -> Other
     end;
 run_one(export, #{file := File, format := Format, out := Out}) ->
@@ -358,7 +358,7 @@ run_one(export, #{file := File, format := Format, out := Out}) ->
     end.
 
 refused(Command, {wrong, Message}) ->
-    {usage, io_lib:format("~ts~n\"bin/sderl prof ~ts --help\" tells the options.",
+    {usage, io_lib:format("~ts~n\"bin/sderl prof ~ts --help\" lists the options.",
                           [Message, Command])};
 refused(_, Other) -> Other.
 

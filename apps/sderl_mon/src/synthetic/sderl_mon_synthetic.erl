@@ -24,7 +24,7 @@ Starts the feed on this node's hub. Options: those of `t:sderl_mon_synthetic_fee
 `interval_ms` (200; also becomes the hub's). Errors: `busy` when the hub has another feed,
 `{bad_option, Key, Value}`, `{already_started, Pid}`.
 """.
--spec start(map()) -> {ok, pid()} | {error, term()}.
+-spec start(map()) -> gen_server:start_ret().
 start(Opts) when is_map(Opts) ->
     gen_server:start({local, ?MODULE}, ?MODULE, Opts, []).
 

@@ -115,7 +115,7 @@ modes(Text, _) ->
         {[Unknown | _], _} ->
             {error, ["--mode: there is no mode \"", Unknown, "\"; there are ", modes_text()]};
         {[], [Twice | _]} ->
-            {error, ["--mode names ", Twice, " twice; use --repeat to run it several times"]};
+            {error, ["--mode names ", Twice, " twice; name it once"]};
         {[], []} -> {ok, [list_to_existing_atom(W) || W <- Words]}
     end.
 

@@ -134,10 +134,15 @@ add(Name, Role, Expires) ->
     end.
 
 -doc "Revokes a token of the file.".
--spec revoke(Id :: binary()) -> {ok, sderl_web_token:about()} | {error, no_file | not_found |
-unicode:chardata()}. revoke(Id) -> maybe {ok, File} ?= file(), {ok, Token} ?=
-sderl_web_token_file:revoke(File, Id), ok = look(), {ok, sderl_web_token:show(Token,
-sderl_mon_clock:machine_ms())} end.
+-spec revoke(Id :: binary()) ->
+    {ok, sderl_web_token:about()} | {error, no_file | not_found | unicode:chardata()}.
+revoke(Id) ->
+    maybe
+        {ok, File} ?= file(),
+        {ok, Token} ?= sderl_web_token_file:revoke(File, Id),
+        ok = look(),
+        {ok, sderl_web_token:show(Token, sderl_mon_clock:machine_ms())}
+    end.
 
 %% The file is changed by whoever asks: the process must not wait for a lock or a disk.
 file() -> gen_server:call(?MODULE, file).

@@ -28,8 +28,9 @@ answer(Options) ->
 }.
 
 -doc "The page of a checked request.".
--spec page(sderl_mon_log_filter:options()) -> {ok, page()} | {error, sderl_web_protocol:code(),
-unicode:chardata()}. page(Options) -> page(?PLACES, Options).
+-spec page(sderl_mon_log_filter:options()) ->
+    {ok, page()} | {error, sderl_web_protocol:code(), unicode:chardata()}.
+page(Options) -> page(?PLACES, Options).
 
 page([], _) ->
     {error, unavailable, "log: as many searches as may run at a time do so: ask again"};
