@@ -48,5 +48,5 @@ words([], Sum) -> Sum;
 words([Table | Tables], Sum) ->
     case ets:info(Table, memory) of
         undefined -> words(Tables, Sum);
-        Count -> words(Tables, Sum + Count)
+        Count when is_integer(Count) -> words(Tables, Sum + Count)
     end.
