@@ -32,7 +32,7 @@ While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are m
 
 -type error() :: {error, term()}.
 
--doc "The keys of `t:sderl_mon_master_core:status/0`, and these.".
+-doc "The keys of `sderl_mon_master_core:status()`, and these.".
 -type info() :: #{
     config := sderl_mon_config:config(),
     hub := sderl_mon_hub:info(),

@@ -101,7 +101,7 @@ applications(Config) ->
           out => Dir, budget_s => infinity, command => <<"again">>},
         fun(Line) -> ct:log("~ts", [Line]) end
     ),
-    {ok, #{points := 7, failed := []} = Run, [Quality, Traffic, Messenger]} =
+    {ok, #{points := 7, failed := []}, [Quality, Traffic, Messenger]} =
         sderl_reproduce:pages(Dir),
     ct:log("~ts", [sderl_reproduce:text([Quality, Traffic, Messenger])]),
     %% Few of all to judge by.

@@ -347,7 +347,7 @@ choose(StepMs, #{levels := Levels}) ->
     sderl_mon_ladder:choose(StepMs,
                             [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
 
--doc "The history as a store, for `m:sderl_mon_query`.".
+-doc "The history as a store, for `sderl_mon_query`.".
 -spec store(history()) -> sderl_mon_types:store().
 store(H) ->
     #{

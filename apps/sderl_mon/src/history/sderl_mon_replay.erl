@@ -87,7 +87,7 @@ own(Replay) -> gen_server:call(Replay, {own, self()}).
 -spec info(pid()) -> info().
 info(Replay) -> gen_server:call(Replay, info).
 
--doc "A store for `m:sderl_mon_query`: the recording's process reads, the caller unpacks.".
+-doc "A store for `sderl_mon_query`: the recording's process reads, the caller unpacks.".
 -spec store(pid()) -> sderl_mon_types:store().
 store(Replay) ->
     #{

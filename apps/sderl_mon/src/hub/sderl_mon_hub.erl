@@ -15,7 +15,7 @@ does the work of answering: a slow question delays nobody else.
 
 ## Messages to subscribers
 
-They are `t:sderl_mon_message:news/0`; details come after `watch/1`. A subscriber with more than 100
+They are `sderl_mon_message:news()`; details come after `watch/1`. A subscriber with more than 100
 messages in its queue is sent nothing; when it has caught up, it gets the numbers of frames and
 events that it missed, and the present state. When a feed begins or ends, everything begins anew,
 the numbers of events too: `{sderl_mon, anew, Life}` says so, with another `Life` than that of the

@@ -4,7 +4,7 @@
 Records several nodes at once: prepares all, tries what it costs each, begins all together, and ends
 all together. The files stay on the nodes (`m:sderl_prof_fetch`).
 
-Each node has a process here that deals with it, `m:sderl_prof_cluster_worker`. It owns the recorder
+Each node has a process here that deals with it, `sderl_prof_cluster_worker`. It owns the recorder
 there, so that the recording ends with it, and it ends with the process that asked for all. A node
 that refuses, dies or does not answer is named in the index, and holds up the others for no longer
 than the times below.
