@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_replay).
 -moduledoc """
-Reads a recording of `m:sderl_mon_record` and answers the same queries as a hub: `open/1` gives a
-process that can be the source of `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and
-`traffic/2`.
+Reads a recording of `m:sderl_mon_record` and answers the same queries as a hub.
+
+The process that `open/1` starts can be the source of `sderl_mon_hub:range/1`, `at/2`, `series/5`,
+`events/2` and `traffic/2`.
 
 Opening reads the file once and keeps the places of the records (some 100 bytes each), not their
 contents. Damaged or cut parts are skipped; `info/1` says how much. A recording that is still being
