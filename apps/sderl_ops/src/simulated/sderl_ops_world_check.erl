@@ -254,6 +254,7 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
                length([Name || {Of, Name, Seen} <- Places, Of =:= Id,
                                is_right(Seen, Name, Instance)]) =/= 1]
         ++ [{not_desired, Id, Name} || {Id, Name, _} <- Places, not is_map_key(Id, Instances),
+                                       was_desired(Id, World),
                                        not sderl_ops_released:is_released(Id, Memory)]
         ++ [{twice, Id} || {Id, _} <- duplicates([Id || {Id, _, _} <- Places])]
         ++ [{group, Name, maps:get(Name, InGroups, [])}
@@ -272,6 +273,11 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
             || sderl_ops_machines:pools(effective(World)) =:= #{}, World#world.made =/= #{}]
         ++ [{release, Name, Sha} || Name := #host{state = up, releases = There} <- Hosts,
                                     Sha <- There, not is_map_key(Sha, Releases)].
+
+%% A node that no revision has named is none of the service's.
+was_desired(Id, #world{revisions = Revisions}) ->
+    lists:any(fun(#{instances := Instances}) -> is_map_key(Id, Instances) end,
+              maps:values(Revisions)).
 
 is_right(#{state := running, release := Release, settings := Settings}, Name,
          #{release := Release, settings := Settings, candidates := Candidates}) ->
