@@ -8,7 +8,7 @@
 A release with one application that is started, `sderl_tiny`, with this environment in its
 configuration, and one that is loaded, `sderl_more`. Where the environment has `refuse`, the
 application does not start. `sderl_tiny:answer(X)` gives X and the environment's `answer`, if the
-one runs and the other is loaded. Beside its `.rel` there are two more, as rebar3 writes them.
+one runs and the other is loaded; `sderl_tiny:leave(X)` ends the application. Beside its `.rel` there are two more, as rebar3 writes them.
 """.
 -spec make(file:filename(), [{atom(), term()}]) -> ok.
 make(Dir, Env) ->
@@ -18,7 +18,7 @@ make(Dir, Env) ->
         """
         -module(sderl_tiny).
         -behaviour(application).
-        -export([start/2, stop/1, answer/1]).
+        -export([start/2, stop/1, answer/1, leave/1]).
         start(_, _) ->
             case application:get_env(sderl_tiny, refuse) of
                 {ok, Why} -> {error, Why};
@@ -34,6 +34,11 @@ make(Dir, Env) ->
             {ok, "1.0"} = application:get_key(sderl_more, vsn),
             {ok, Answer} = application:get_env(sderl_tiny, answer),
             {X, Answer}.
+        leave(X) ->
+            case whereis(sderl_tiny) of
+                undefined -> X;
+                Pid -> exit(Pid, kill), X
+            end.
         """)),
     ok = file:write_file(filename:join(Ebin, "sderl_tiny.beam"), Beam),
     ok = write(filename:join(Ebin, "sderl_tiny.app"), {application, sderl_tiny, [

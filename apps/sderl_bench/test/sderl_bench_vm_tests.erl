@@ -879,10 +879,15 @@ migrations() ->
         receive {'DOWN', Monitor, process, _, normal} -> ok end
     end,
     Before = trace:session_info(all),
-    #{share := Share, per_s := Rate, seen := Seen} =
-        sderl_bench_vm_migrations:around([node()], 1.0, Switching),
-    ?assert(Seen > 100 andalso Seen =< 20_000),
-    ?assert(Share >= 0.0 andalso Share =< 1.0 andalso Rate >= 0.0),
+    %% Again where a busy machine left the processes little of the window.
+    Looked = fun() ->
+        #{share := Share, per_s := Rate, seen := Seen} =
+            sderl_bench_vm_migrations:around([node()], 1.0, Switching),
+        ?assert(Seen =< 20_000),
+        ?assert(Share >= 0.0 andalso Share =< 1.0 andalso Rate >= 0.0),
+        Seen > 100
+    end,
+    ?assertEqual(ok, sderl_fleet:await(Looked, 60_000)),
     %% Nothing of it is left.
     ?assertEqual(Before, trace:session_info(all)),
     %% It ends before it is looked at.

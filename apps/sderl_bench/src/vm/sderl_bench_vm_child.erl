@@ -82,7 +82,12 @@ made_ready(#{nodes := Nodes} = Order) ->
 made_ready(#{release := Release, harness := Harness} = Order) ->
     ok = code:ensure_modules_loaded(Harness),
     case sderl_bench_vm_release:start(Release) of
-        ok -> do(Order#{on => [node()]});
+        ok ->
+            Outcome = do(Order#{on => [node()]}),
+            case sderl_bench_vm_release:run_still(Release) of
+                ok -> Outcome;
+                Ended -> Ended
+            end;
         {error, Text} -> {not_ready, Text}
     end;
 made_ready(Order) ->

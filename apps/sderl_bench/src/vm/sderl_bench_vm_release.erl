@@ -10,7 +10,7 @@ Applications of OTP come from the running OTP, because their native code may fit
 
 -export([read/1, call/3, hash/1, described/1, arguments/1]).
 %% Inside the virtual machine that measures.
--export([start/1]).
+-export([start/1, run_still/1]).
 -export_type([release/0]).
 
 -doc """
@@ -183,11 +183,24 @@ loaded([{App, _} | Apps]) ->
         {error, Reason} -> refused(App, Reason)
     end.
 
+%% As temporary ones: a permanent one that does not start would end the virtual machine before the
+%% reason is written.
 started([]) -> ok;
-started([{App, Type} | Apps]) ->
-    case application:ensure_all_started(App, Type) of
+started([{App, _} | Apps]) ->
+    case application:ensure_all_started(App, temporary) of
         {ok, _} -> started(Apps);
         {error, {Failed, Reason}} -> refused(Failed, Reason)
+    end.
+
+-doc "Whether the permanent applications still run, after the measurement.".
+-spec run_still(release()) -> ok | {error, binary()}.
+run_still(#{start := Apps}) ->
+    Running = [App || {App, _, _} <- application:which_applications()],
+    case [App || {App, permanent} <- Apps, not lists:member(App, Running)] of
+        [] -> ok;
+        [Ended | _] ->
+            {error, unicode:characters_to_binary(
+                io_lib:format("the application ~ts of the release has ended", [Ended]))}
     end.
 
 refused(App, Reason) ->
