@@ -228,8 +228,9 @@ release(Config) ->
     ok = sderl_bench_vm_releases:make(Dir, [{answer, 43}]),
     {1, stderr, Other} = bench(Args),
     says("other settings (release)", Other),
-    {1, stderr, Left} = bench(["--release", Dir, "--mfa", "sderl_tiny:leave(7)", "--schedulers", "1",
-                               "--out", file(Config, "left.jsonl") | ?SHORT]),
+    {1, stderr, Left} =
+        bench(["--release", Dir, "--mfa", "sderl_tiny:leave(7)", "--schedulers", "1", "--out",
+               file(Config, "left.jsonl") | ?SHORT]),
     says("the application sderl_tiny of the release has ended", Left),
     ok = sderl_bench_vm_releases:make(Dir, [{refuse, told_not_to}]),
     {1, stderr, Refused} =

@@ -6,9 +6,10 @@
 
 -doc """
 A release with one application that is started, `sderl_tiny`, with this environment in its
-configuration, and one that is loaded, `sderl_more`. Where the environment has `refuse`, the
-application does not start. `sderl_tiny:answer(X)` gives X and the environment's `answer`, if the
-one runs and the other is loaded; `sderl_tiny:leave(X)` ends the application. Beside its `.rel` there are two more, as rebar3 writes them.
+configuration, and one that is loaded, `sderl_more`. If the environment has `refuse`, the
+application does not start. `sderl_tiny:answer(X)` returns X and the environment's `answer`, if the
+first runs and the other is loaded; `sderl_tiny:leave(X)` ends the application. Beside its `.rel`
+there are two more, as rebar3 writes them.
 """.
 -spec make(file:filename(), [{atom(), term()}]) -> ok.
 make(Dir, Env) ->
