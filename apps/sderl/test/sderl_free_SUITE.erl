@@ -13,7 +13,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [islands, clash, several_at_once, leaving_for_a_group, becoming_free, never_both, turned_off,
-     restarted, away_meanwhile, killed_meanwhile, sends_note_their_links,
+     restarted, away_meanwhile, killed_meanwhile, moved_meanwhile, sends_note_their_links,
      what_a_free_node_remembers, links_reported, links_closed].
 
 links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
@@ -321,13 +321,45 @@ kill_some(Count) ->
     is_pid(Pid) andalso exit(Pid, kill),
     ok = sderl_fleet:await(fun() ->
         New = where(Victim),
-        is_pid(New) andalso New =/= Pid andalso is_process_alive(New)
+        (is_pid(New) andalso New =/= Pid andalso is_process_alive(New))
+            orelse {Victim, Pid, New, sderl_dir:group(undefined), sderl_dir:start_uid(undefined)}
     end, 60_000),
     kill_some(Count - 1).
 
 %% (Between two processes of the free namespace there is none.)
 where({name, Name}) -> whereis(Name);
 where(free) -> sderl_dir:process(undefined).
+
+%% The process of an island is killed when the island moves: one process of it is left, of the
+%% island that it moved to.
+moved_meanwhile(_) ->
+    with(#{families => [sd(1)]}, fun(Fleet, [A1]) ->
+        {P, [P]} = call(Fleet, A1, {?MODULE, move_some}, [100])
+    end).
+
+%% On a node: to ever older islands.
+move_some(0) -> {sderl_dir:process(undefined), island_processes()};
+move_some(Count) ->
+    #{uid := Own, process := Pid} = sderl_dir:group(undefined),
+    #{mem := Mem} = sderl_dir:start_args(undefined, Own),
+    Older = <<Count:64, "an island">>,
+    true = exit(Pid, kill),
+    lists:foreach(fun(_) -> ok end, lists:seq(1, rand:uniform(3000))),
+    Me = self(),
+    _ = sys:replace_state(sderl_node, fun(State) ->
+        ok = sderl_free:hello(Older, {node(), undefined}, Me, Mem, hello),
+        State
+    end),
+    ok = sderl_fleet:await(fun() ->
+        case {sderl_dir:group(undefined), island_processes()} of
+            {#{uid := Older, process := New}, [New]} -> is_process_alive(New);
+            Other -> {Own, Older, Other}
+        end
+    end, 60_000),
+    move_some(Count - 1).
+
+island_processes() ->
+    [Pid || {_, Pid, _, _} <- supervisor:which_children(sderl_group_sup), is_pid(Pid)].
 
 %% ---------------------------------------------------------------- links of sends, words of others
 

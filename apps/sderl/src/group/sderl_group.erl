@@ -78,12 +78,12 @@ init({Group, Uid}) ->
             _ = sderl_dir:finish(Group),
             ignore;
         Args ->
-            case Group =:= undefined andalso sderl_dir:departing() of
-                {Uid, _} -> sderl_dir:departs(Uid, self());
-                _ -> ok
-            end,
-            %% A caller that made the group, or added this node, is answered once the file is there.
-            {ok, keep(start(Group, Uid, Args)), {continue, start}}
+            case Group =/= undefined orelse sderl_group_start:begins_alone(Uid) of
+                %% A caller that made the group, or added this node, is answered once the file is
+                %% there.
+                true -> {ok, keep(start(Group, Uid, Args)), {continue, start}};
+                false -> ignore
+            end
     end.
 
 start(Group, Uid, #{options := #{tick_ms := Tick, aside_ms := Aside}} = Args) ->

@@ -4,7 +4,35 @@
 %% The state that the process of a group begins with: left by its predecessor, or the membership
 %% that it is started with.
 
--export([begins_with/3]).
+-export([begins_alone/1, begins_with/3]).
+
+-doc """
+The calling process is to be the only one of this node's island. All of them have one table, and
+another may still be there when an island moves: one that was killed has been started again since.
+`false`: another process of the same island has begun, under the same supervisor.
+""".
+-spec begins_alone(Uid :: binary()) -> boolean().
+begins_alone(Uid) ->
+    Supervisor = whereis(sderl_group_sup),
+    case sderl_dir:began() of
+        none -> begins(Uid, Supervisor);
+        {Began, Pid, By} ->
+            case Began =:= Uid andalso By =:= Supervisor andalso is_process_alive(Pid) of
+                true -> false;
+                false ->
+                    Mon = monitor(process, Pid),
+                    true = exit(Pid, kill),
+                    receive {'DOWN', Mon, process, Pid, _} -> begins(Uid, Supervisor) end
+            end
+    end.
+
+begins(Uid, Supervisor) ->
+    ok = sderl_dir:began(Uid, self(), Supervisor),
+    case sderl_dir:departing() of
+        {Uid, _} -> sderl_dir:departs(Uid, self());
+        _ -> ok
+    end,
+    true.
 
 -doc "The state of the protocol, the tables, and the processes that are monitored so far.".
 -spec begins_with(term(), binary(), sderl_dir:start_args()) ->

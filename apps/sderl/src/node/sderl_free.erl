@@ -203,27 +203,42 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     Members = sderl_dir:members(undefined),
     ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true, mem => Mem}),
     ok = sderl_dir:forget_gone(Uid),
-    ok = stop(Old),
+    ok = stop(Old, Uid),
     greet(moved(Own, Uid), Uid, From, Msg),
     lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end,
                   Members -- [node(), element(1, From)]),
     again().
 
 moved(Own, Uid) ->
+    Pid = case sderl_dir:began() of
+        %% This node's server died after it had started the process.
+        {Uid, Began, _} -> Began;
+        _ -> start(Uid)
+    end,
+    ok = sderl_dir:moved(undefined, Own, Uid, Pid),
+    sderl_part:group_moved(undefined, Own, Uid),
+    Pid.
+
+start(Uid) ->
     #{mem := Mem} = sderl_dir:start_args(undefined, Uid),
     case sderl_saved:recover(undefined) of
         #{durable := D} -> sderl_saved:durable(undefined, sderl_core:moved(D, Mem));
         none -> true
     end,
-    {ok, Pid} = sderl_group_sup:start_group(undefined, Uid),
-    ok = sderl_dir:moved(undefined, Own, Uid, Pid),
-    sderl_part:group_moved(undefined, Own, Uid),
-    Pid.
-
-stop(Pid) ->
-    try gen_server:stop(Pid, {shutdown, moved}, infinity)
-    catch exit:_ -> ok
+    case sderl_group_sup:start_group(undefined, Uid) of
+        {ok, Pid} -> Pid;
+        %% The server that died had asked for it.
+        {error, gone} -> {Uid, Pid, _} = sderl_dir:began(), Pid
     end.
+
+%% The process that the directory shows, and its successor if it was killed.
+stop(Shown, Uid) ->
+    Began = [Pid || {Other, Pid, _} <- [sderl_dir:began()], Other =/= Uid],
+    lists:foreach(fun(Pid) ->
+        try gen_server:stop(Pid, {shutdown, moved}, infinity)
+        catch exit:_ -> ok
+        end
+    end, lists:usort([Shown | Began])).
 
 %% ---------------------------------------------------------------- leaving for a group
 
@@ -287,7 +302,7 @@ departed() ->
 resume() ->
     case {sderl_dir:group(undefined), sderl_dir:start_uid(undefined)} of
         {#{uid := Own, process := Pid}, Uid} when Uid =/= Own, Uid =/= none ->
-            ok = stop(Pid),
+            ok = stop(Pid, Uid),
             _ = moved(Own, Uid),
             ok;
         _ -> ok
