@@ -14,7 +14,6 @@
 -export([leaving/0, leaver/1, finish/1]).
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, consistency/1, kind/1]).
--export([began/0, began/3]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1]).
 -export([refuse/0, refuse/1, is_free/0]).
@@ -369,16 +368,6 @@ start_args(Group, Uid, Args) ->
 -doc "The uid with which a group's process starts; `none` if the group is gone.".
 -spec start_uid(term()) -> none | binary().
 start_uid(Group) -> ets:lookup_element(sderl_state, {init, Group}, 2, none).
-
--doc "The process of an island that began last, with its supervisor; it may have ended.".
--spec began() -> none | {Uid :: binary(), pid(), Supervisor :: pid()}.
-began() -> ets:lookup_element(sderl_state, began, 2, none).
-
--doc "A process of an island begins.".
--spec began(Uid :: binary(), pid(), Supervisor :: pid()) -> ok.
-began(Uid, Pid, Supervisor) ->
-    true = ets:insert(sderl_state, {began, {Uid, Pid, Supervisor}}),
-    ok.
 
 -doc "The consistency of an own group; `available` for any other.".
 -spec consistency(term()) -> available | majority.

@@ -4,7 +4,7 @@
 %% The state that the process of a group begins with: left by its predecessor, or the membership
 %% that it is started with.
 
--export([begins_alone/1, begins_with/3]).
+-export([begins_alone/1, began/0, begins_with/3]).
 
 -doc """
 The calling process is to be the only one of this node's island. All of them have one table, and
@@ -14,7 +14,7 @@ another may still be there when an island moves: one that was killed has been st
 -spec begins_alone(Uid :: binary()) -> boolean().
 begins_alone(Uid) ->
     Supervisor = whereis(sderl_group_sup),
-    case sderl_dir:began() of
+    case began() of
         none -> begins(Uid, Supervisor);
         {Began, Pid, By} ->
             case Began =:= Uid andalso By =:= Supervisor andalso is_process_alive(Pid) of
@@ -27,12 +27,16 @@ begins_alone(Uid) ->
     end.
 
 begins(Uid, Supervisor) ->
-    ok = sderl_dir:began(Uid, self(), Supervisor),
+    true = ets:insert(sderl_state, {began, {Uid, self(), Supervisor}}),
     case sderl_dir:departing() of
         {Uid, _} -> sderl_dir:departs(Uid, self());
         _ -> ok
     end,
     true.
+
+-doc "The process of an island that began last, with its supervisor; it may have ended.".
+-spec began() -> none | {Uid :: binary(), pid(), Supervisor :: pid()}.
+began() -> ets:lookup_element(sderl_state, began, 2, none).
 
 -doc "The state of the protocol, the tables, and the processes that are monitored so far.".
 -spec begins_with(term(), binary(), sderl_dir:start_args()) ->

@@ -210,7 +210,7 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     again().
 
 moved(Own, Uid) ->
-    Pid = case sderl_dir:began() of
+    Pid = case sderl_group_start:began() of
         %% This node's server died after it had started the process.
         {Uid, Began, _} -> Began;
         _ -> start(Uid)
@@ -228,12 +228,12 @@ start(Uid) ->
     case sderl_group_sup:start_group(undefined, Uid) of
         {ok, Pid} -> Pid;
         %% The server that died had asked for it.
-        {error, gone} -> {Uid, Pid, _} = sderl_dir:began(), Pid
+        {error, gone} -> {Uid, Pid, _} = sderl_group_start:began(), Pid
     end.
 
 %% The process that the directory shows, and its successor if it was killed.
 stop(Shown, Uid) ->
-    Began = [Pid || {Other, Pid, _} <- [sderl_dir:began()], Other =/= Uid],
+    Began = [Pid || {Other, Pid, _} <- [sderl_group_start:began()], Other =/= Uid],
     lists:foreach(fun(Pid) ->
         try gen_server:stop(Pid, {shutdown, moved}, infinity)
         catch exit:_ -> ok

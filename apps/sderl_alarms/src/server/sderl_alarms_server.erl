@@ -30,6 +30,8 @@ sends the others its queues (`m:sderl_alarms_copy`).
 -type snapshot() :: #{alarms := [sderl_alarms:alarm()], silences := [sderl_alarms:silence()]}.
 
 -define(LOOK_MS, 1_000).
+%% A caller waits for the disk, and is answered after four seconds if it hangs.
+-define(CALL_MS, 15_000).
 %% The least time between two checks of frames.
 -define(FRAMES_MS, 500).
 -define(STANDING_MS, 5_000).
@@ -70,7 +72,7 @@ start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Setting
 
 -doc "Does an action of a person.".
 -spec act(sderl_alarms_core:action()) -> ok | {error, not_found | not_raised | too_many}.
-act(Action) -> gen_server:call(?MODULE, {act, Action}).
+act(Action) -> call({act, Action}).
 
 -doc """
 The same, if the alarm as it is shown fulfils a condition. Nothing changes the alarm between the
@@ -78,42 +80,44 @@ check and the action.
 """.
 -spec act(sderl_alarms_core:action(), fun((sderl_alarms_show:alarm()) -> boolean())) ->
     ok | {error, not_found | not_raised | unmet}.
-act(Action, Condition) -> gen_server:call(?MODULE, {act, Action, Condition}).
+act(Action, Condition) -> call({act, Action, Condition}).
 
 -doc "All alarms, shown.".
 -spec all() -> [sderl_alarms_show:alarm()].
-all() -> gen_server:call(?MODULE, all).
+all() -> call(all).
 
 -doc "One alarm, shown.".
 -spec find(binary()) -> {ok, sderl_alarms_show:alarm()} | error.
-find(Id) -> gen_server:call(?MODULE, {find, Id}).
+find(Id) -> call({find, Id}).
 
 -doc "The silences in force, shown.".
 -spec silences() -> [sderl_alarms_show:silence()].
-silences() -> gen_server:call(?MODULE, silences).
+silences() -> call(silences).
 
 -doc "How many alarms there are by severity and state.".
 -spec counts() -> #{{minor | major, raised | acknowledged | silenced} => non_neg_integer()}.
-counts() -> gen_server:call(?MODULE, counts).
+counts() -> call(counts).
 
 -doc "The state of the routes and of the file.".
 -spec info() -> sderl_alarms:info().
-info() -> gen_server:call(?MODULE, info).
+info() -> call(info).
 
 -doc "The rules in force.".
 -spec rules() -> [sderl_alarms_rule:rule()].
-rules() -> gen_server:call(?MODULE, rules).
+rules() -> call(rules).
 
 -doc "Reads the file of rules again. With an error the rules stay as they were.".
 -spec reload() -> ok | {error, [binary(), ...]}.
-reload() -> gen_server:call(?MODULE, reload).
+reload() -> call(reload).
 
 -doc """
 The calling process gets `{sderl_alarms, Snapshot}` when something has changed, at most once a
 second, and every five seconds with new numbers. `{error, full}`: there are too many already.
 """.
 -spec subscribe() -> {ok, snapshot()} | {error, full}.
-subscribe() -> gen_server:call(?MODULE, {subscribe, self()}).
+subscribe() -> call({subscribe, self()}).
+
+call(Request) -> gen_server:call(?MODULE, Request, ?CALL_MS).
 
 %% ---------------------------------------------------------------- the process
 
@@ -187,8 +191,7 @@ again(Server) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), #server{}) ->
     {reply, term(), #server{}} | {noreply, #server{}}.
-handle_call({act, Given}, From, Server) ->
-    acted(Given, From, Server);
+handle_call({act, Given}, From, Server) -> acted(Given, From, Server);
 handle_call({act, #{id := Id} = Given, Condition}, From, #server{core = Core} = Server) ->
     case sderl_alarms_core:find(Id, Core) of
         {ok, Alarm} ->
@@ -217,8 +220,7 @@ handle_call(info, _From, #server{core = Core, outbox = Outbox, replica = Replica
         kept => sderl_alarms_keeper:is_kept(Keeper),
         problem => sderl_alarms_keeper:problem(Keeper)
     }, Server};
-handle_call(rules, _From, #server{rules = #{rules := Rules}} = Server) ->
-    {reply, Rules, Server};
+handle_call(rules, _From, #server{rules = #{rules := Rules}} = Server) -> {reply, Rules, Server};
 handle_call(reload, _From, #server{rules_file = undefined} = Server) ->
     {reply, {error, [~"there is no file of rules: rules_file, or --alarms, names it"]}, Server};
 handle_call(reload, _From, #server{rules_file = File} = Server) ->
@@ -237,8 +239,7 @@ handle_call({subscribe, Pid}, _From, #server{subscribers = Subscribers} = Server
             New = Subscribers#{Pid => monitor(process, Pid)},
             {reply, {ok, snapshot(Server)}, Server#server{subscribers = New}}
     end;
-handle_call(_, _From, Server) ->
-    {reply, {error, unknown_call}, Server}.
+handle_call(_, _From, Server) -> {reply, {error, unknown_call}, Server}.
 
 acted(Given, From, #server{core = Core} = Server) ->
     Action = sderl_alarms_core:in_order(Given, Core),
@@ -288,15 +289,13 @@ handle_cast(Message, Server) ->
 handle_info(look, Server) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     {noreply, looked(words(late(lead(standing(Server)))))};
-handle_info(due, Server) ->
-    {noreply, looked(look(Server#server{due = none}))};
+handle_info(due, Server) -> {noreply, looked(look(Server#server{due = none}))};
 handle_info({sderl_mon, _, _} = Message, Server) ->
     case sderl_mon_message:check_news(Message) of
         {ok, News} -> {noreply, heard(News, Server)};
         {error, not_a_message} -> {noreply, Server}
     end;
-handle_info(subscribe, #server{hub = none} = Server) ->
-    {noreply, subscribe(Server)};
+handle_info(subscribe, #server{hub = none} = Server) -> {noreply, subscribe(Server)};
 handle_info({sderl_alarms_delivered, Pid, Result}, Server) ->
     {noreply, ended(Pid, Result, Server)};
 handle_info({sderl_alarms_late, Pid}, #server{sent = Sent} = Server) ->
