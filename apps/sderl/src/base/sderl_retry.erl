@@ -9,9 +9,10 @@ further pause is twice as long, up to ten seconds, and spread, so that nodes tha
 do not all try it at the same moment. When a lost node is back, all other lost ones are tried within
 five seconds: the network may be whole again.
 
-An attempt takes about a millisecond of CPU time, here and in the port mapper (epmd) of the other
-host. So if many members are missing, as while a group of a hundred starts, each of them is tried
-less often, so that there are two attempts a second, but no pause is longer than half a minute.
+An attempt takes about a millisecond of processor time, here and in the port mapper (epmd) of the
+other host. So if many members are missing, as while a group of a hundred starts, each of them is
+tried less often, so that there are two attempts a second, but no pause is longer than half a
+minute.
 Forgotten members, of which there may be very many, do not count here. Each is tried once in 20 to
 60 s, or less often, so that there are two attempts a second.
 

@@ -18,7 +18,7 @@ asks that too.
 - **Nobody else's settings are touched.** System monitor events come through a session of their own
   (`sderl_mon_probe_system`), and so do traces; the log through a handler (`sderl_mon_probe_log`).
 
-`probe_us` is an estimate of the CPU time spent here, in microseconds, by kinds of work
+`probe_us` is an estimate of the processor time of all that, in microseconds, by kinds of work
 (`sderl_mon_probe_work`). It includes the helpers and the tracer, but not the cost of the link to
 the owner.
 """.

@@ -42,8 +42,8 @@ text(Name) ->
     end.
 
 -doc """
-The CPU time in the text of `/proc/stat`: all but idle and waiting for disks is busy. The time of
-guests is already part of user and nice.
+The processor time in the text of `/proc/stat`: all but idle and waiting for disks is busy. The time
+of guests is already part of user and nice.
 """.
 -spec busy(binary()) -> {ok, {Busy :: non_neg_integer(), Total :: non_neg_integer()}} | none.
 busy(<<"cpu ", Rest/binary>>) ->
