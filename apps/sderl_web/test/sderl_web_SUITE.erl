@@ -571,7 +571,11 @@ many_sockets(Config) ->
         lists:min([maps:get(frames, sderl_bench_dashboard_socket:counts(Pid)) || Pid <- Sockets])
     end,
     ok = sderl_fleet:await(fun() -> Frames() >= 2 end, 60_000),
-    ?assert(erlang:memory(total) - Before < 500 * 400_000),
+    %% On a busy machine frames wait in sockets at first.
+    ok = sderl_fleet:await(fun() ->
+        Each = (erlang:memory(total) - Before) div 500,
+        Each < 400_000 orelse Each
+    end, 60_000),
     More = [sderl_web_client:open(port(Config), ?TOKEN) || _ <- lists:seq(1, 25)],
     ?assertEqual(5, length([1 || Answer <- More, not is_taken(Answer)])),
     _ = [sderl_web_client:close(Socket) || {ok, Socket} <- More],
