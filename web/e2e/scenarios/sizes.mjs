@@ -30,6 +30,9 @@ export default async function sizes(stage) {
         await source.tap();
         await page.getByRole("status").filter({ hasText: "only what stock OTP reports" }).waitFor();
       }
+      const over = await page.evaluate(crowded);
+      if (over > 0)
+        wrong.push(`the header at ${size.viewport.width} pixels: ${over} pixels too wide`);
       for (const route of routes) {
         const what = `${route} at ${size.viewport.width} pixels, ${colorScheme}`;
         await goTo(page, route);
@@ -46,4 +49,16 @@ export default async function sizes(stage) {
     if (grounds.size !== 2) wrong.push("light and dark look the same");
   }
   stage.must(wrong.length === 0, wrong.join("\n"));
+}
+
+// Run in a page: by how much it is too wide with all that the header may have to say.
+function crowded() {
+  for (const badge of document.querySelectorAll(".nav .badge")) {
+    badge.hidden = false;
+    badge.textContent = "128";
+  }
+  const losses = document.querySelector(".header > .chip-warning");
+  losses.hidden = false;
+  losses.textContent = losses.title = "12,345 not shown";
+  return document.documentElement.scrollWidth - innerWidth;
 }

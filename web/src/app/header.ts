@@ -173,6 +173,7 @@ export class Header {
     const { connection, hello, recording } = this.store;
     setText(this.connection, connection);
     this.connection.dataset["state"] = connection;
+    this.connection.title = connection;
     setText(this.cluster, recording ?? hello?.cluster ?? "");
     set(this.cluster, "title", this.cluster.textContent);
     const source = clusterSource(hello?.mode, this.store.shown.topology?.nodes ?? []);
