@@ -104,8 +104,12 @@ what_a_deposed_agent_says_is_counted_test_() ->
         Sample = fun(V) -> #{nodes => #{~"a" => #{util => V}}} end,
         sderl_mon_hub:update(node(), update(2, Sample(0.5))),
         sderl_mon_hub:update(node(), update(1, Sample(0.9))),
-        ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}},
-                     frame(fun(#{nodes := N}) -> N =/= #{} end)),
+        %% A frame may come between the two: then the next one has the loss.
+        IsLost = fun(#{lost := Lost}) -> is_map_key(updates_stale, Lost) end,
+        #{nodes := #{~"a" := #{util := 0.5}}} = First = frame(fun(#{nodes := N}) -> N =/= #{} end),
+        #{nodes := Nodes, lost := #{updates_stale := 1}} =
+            case IsLost(First) of true -> First; false -> frame(IsLost) end,
+        ?assertEqual([], [Other || _ := #{util := Other} <- Nodes, Other =/= 0.5]),
         ?assertMatch(#{lost := #{updates_stale := 1}}, sderl_mon_hub:info())
     end).
 
@@ -328,7 +332,11 @@ a_dead_subscriber_is_forgotten_test_() ->
     hub(fun() ->
         {Pid, Ref} = spawn_monitor(fun() -> {ok, _} = sderl_mon_hub:subscribe() end),
         receive {'DOWN', Ref, process, Pid, normal} -> ok end,
-        ?assertMatch(#{subscribers := 0}, sderl_mon_hub:info())
+        %% The hub hears of it by itself, and maybe later.
+        ?assertEqual(ok, sderl_fleet:await(fun() ->
+            #{subscribers := Subscribers} = sderl_mon_hub:info(),
+            Subscribers =:= 0 orelse Subscribers
+        end, 60_000))
     end).
 
 %% ---------------------------------------------------------------- a feed
