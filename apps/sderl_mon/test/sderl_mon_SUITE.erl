@@ -254,11 +254,15 @@ strangers(_) ->
         watch(Fleet, [M1], #{seeds => [W1]}),
         await(fun() -> Sources(M1) =:= [probe, probe] end),
         watch(Fleet, [M2], #{seeds => [W1], interval_ms => 100}),
-        await(fun() -> Sources(M2) =:= [stock, stock] end),
+        %% (On a busy machine a probe may not answer the second one at first.)
+        await(fun() ->
+            #{nodes := Nodes} = topology(Fleet, M2),
+            [ok, ok] =:= [ok || _ := #{status := up, source := stock,
+                                       why := <<"the probe tells other monitoring nodes",
+                                                _/binary>>} <- Nodes] orelse Nodes
+        end),
         told(Fleet, M2, [W1, W2]),
-        ?assertEqual([probe, probe], Sources(M1)),
-        [?assertMatch(#{why := <<"the probe tells other monitoring nodes", _/binary>>}, N)
-         || _ := N <- maps:get(nodes, topology(Fleet, M2))],
+        await(fun() -> Sources(M1) =:= [probe, probe] orelse Sources(M1) end),
         ok = call(Fleet, M1, application, stop, [sderl_mon]),
         await(fun() -> Sources(M2) =:= [probe, probe] end),
         told(Fleet, M2, [W1, W2])

@@ -138,13 +138,13 @@ pool_test_() ->
          || Which <- [two, three], I <- lists:seq(1, 5)],
         ?assertMatch(#{connect := #{running := 16, waiting := 5}}, sderl_mon_pool:info()),
         [ok = sderl_mon_pool:run(reach, I, {hang, I}, Hang, 50) || I <- lists:seq(1, 40)],
-        ok = sderl_mon_pool:run(read, quick, quick, fun() -> done end, 5000),
+        ok = sderl_mon_pool:run(read, quick, quick, fun() -> done end, 60_000),
         ?assertMatch({ok, done}, receive {sderl_mon_done, quick, R} -> R end),
         ?assertMatch(#{reach := #{running := N, waiting := W}} when N =< 32 andalso N + W =< 40,
                      sderl_mon_pool:info()),
         [?assertEqual({error, timeout}, receive {sderl_mon_done, {hang, I}, R} -> R end)
          || I <- lists:seq(1, 40)],
-        ok = sderl_mon_pool:run(reach, bad, bad, fun() -> error(oops) end, 5000),
+        ok = sderl_mon_pool:run(reach, bad, bad, fun() -> error(oops) end, 60_000),
         ?assertEqual({error, {error, oops}}, receive {sderl_mon_done, bad, R} -> R end),
         [Pid ! open || Pid <- Pids],
         [?assertEqual({ok, {three, I}}, receive {sderl_mon_done, {three, I}, R} -> R end)
