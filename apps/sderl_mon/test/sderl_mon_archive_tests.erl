@@ -45,6 +45,8 @@ queue(T) -> T div 10_000 rem 101.
 with_archive(Wanted, Test) ->
     {ok, Pid} = sderl_mon_archive:start_link(Wanted),
     try
+        %% It opens its files before it answers, which takes as long as the disk takes.
+        _ = gen_server:call(Pid, info, infinity),
         Test(Pid)
     after
         ok = gen_server:stop(Pid)
