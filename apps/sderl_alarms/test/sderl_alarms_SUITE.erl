@@ -153,6 +153,7 @@ survives(Config) ->
     ok = sderl_fleet:kill(Fleet, W3),
     both(Fleet, Monitors, Down, raised),
     ok = call(Fleet, M1, sderl_alarms, acknowledge, [Down, ~"ann", ~"on it"]),
+    both(Fleet, Monitors, Down, acknowledged),
     {ok, _} = call(Fleet, M1, sderl_alarms, silence,
                    [#{alarm => ~"ports"}, 3600, ~"ann", ~"known"]),
     #{since := Since} = alarm(Fleet, M1, Down),
