@@ -320,6 +320,11 @@ purges(Config) ->
     [Idle, Used] = Modules = [sderl_purged_idle, sderl_purged_used],
     [loaded(Fleet, S1, Module) || Module <- Modules],
     Pid = call(Fleet, S1, erlang, spawn, [Used, wait, []]),
+    %% It runs the first version before there is a second one.
+    await(fun() ->
+        call(Fleet, S1, erlang, process_info, [Pid, current_function]) =:=
+            {current_function, {Used, wait, 0}}
+    end),
     [loaded(Fleet, S1, Module) || Module <- Modules],
     #{~"modules" := Old} = Do(~"old_code", #{}),
     ?assertEqual([], [atom_to_binary(Module) || Module <- Modules] -- Old),

@@ -94,17 +94,34 @@ with_log(Options, Do) ->
     try Do() after gen_server:stop(Pid) end.
 
 note(N) ->
-    ok = sderl_actions_audit:note(#{who => ?WHO, what => ~"test", args => #{n => N},
-                                    where => [<<"n", (integer_to_binary(N rem 3))/binary>>],
-                                    result => ok, request => integer_to_binary(N)}).
+    ok = ready(),
+    ok = sderl_actions_audit:note(entry(N)).
+
+%% Many: while they are written the disk may take longer than `note/1` waits.
+told(Ns) ->
+    lists:foreach(fun(N) ->
+        ok = sderl_actions_audit:tell(entry(N)),
+        ok = ready()
+    end, Ns).
+
+entry(N) ->
+    #{who => ?WHO, what => ~"test", args => #{n => N},
+      where => [<<"n", (integer_to_binary(N rem 3))/binary>>],
+      result => ok, request => integer_to_binary(N)}.
+
+%% It has taken what came before, however long its disk takes; callers wait two seconds.
+ready() ->
+    {error, unknown_call} = gen_server:call(sderl_actions_audit, ready, infinity),
+    ok.
 
 numbers(Filter, Limit) ->
+    ok = ready(),
     {ok, #{entries := Entries}} = sderl_actions_audit:list(Filter, Limit),
     [N || #{~"args" := #{~"n" := N}} <- Entries].
 
 rotated(Dir) ->
     with_log(?OPTIONS(Dir), fun() ->
-        lists:foreach(fun note/1, lists:seq(1, 200)),
+        told(lists:seq(1, 200)),
         Files = sderl_actions_audit_files:list(Dir),
         ?assertEqual(3, length(Files)),
         [?assert(filelib:file_size(File) =< 4096) || File <- Files],
@@ -177,6 +194,7 @@ in_the_way(Dir) ->
         ?assertEqual([1], numbers(#{}, 10)),
         ok = file:delete(File),
         sderl_actions_audit ! {timeout, retry_timer(), retry},
+        ok = ready(),
         #{problem := none, waiting := 0} = sderl_actions_audit:info(),
         ?assertEqual([1], numbers(#{}, 10)),
         note(2),
@@ -212,7 +230,7 @@ hangs(Dir) ->
 %% and no other process.
 looked_through(Dir) ->
     with_log(?OPTIONS(Dir), fun() ->
-        lists:foreach(fun note/1, lists:seq(1, 30)),
+        told(lists:seq(1, 30)),
         Mfa = {sderl_actions_audit_record, read, 1},
         _ = erlang:trace_pattern(Mfa, true, []),
         _ = erlang:trace(new_processes, true, [call]),
@@ -232,7 +250,7 @@ looked_through(Dir) ->
 %% hangs, and where a file does, of which only so many are waited for at a time.
 read_meanwhile(Dir) ->
     with_log(#{dir => Dir, file_bytes => 4096, files => 1000}, fun() ->
-        lists:foreach(fun note/1, lists:seq(1, 2100)),
+        told(lists:seq(1, 2100)),
         {ok, #{unread := none, more := false, entries := [_]}} =
             sderl_actions_audit:list(#{request => ~"1"}, 1),
         Unread = fun(Filter) ->
@@ -271,7 +289,7 @@ await_read() ->
 
 in_memory(_) ->
     with_log(#{file_bytes => 4096, files => 3}, fun() ->
-        lists:foreach(fun note/1, lists:seq(1, 1010)),
+        told(lists:seq(1, 1010)),
         ?assertEqual([1010, 1009], numbers(#{}, 2)),
         #{waiting := 0, lost := 0, dir := none} = sderl_actions_audit:info(),
         {ok, #{oldest := 11}} = sderl_actions_audit:list(#{}, 1)
@@ -296,9 +314,11 @@ full_disk_of(Dir) ->
     Options = #{dir => Dir, file_bytes => 1_000_000, files => 3},
     {ok, _} = Call(gen_server, start, [{local, sderl_actions_audit}, sderl_actions_audit, Options,
                                        []]),
+    %% Without `note/1`, which waits two seconds for the disk.
     Note = fun(N) ->
-        ok = Call(sderl_actions_audit, note, [#{who => ?WHO, what => ~"test", result => ok,
-                                                args => #{n => N}}])
+        ok = Call(sderl_actions_audit, tell, [#{who => ?WHO, what => ~"test", result => ok,
+                                                args => #{n => N}}]),
+        {error, unknown_call} = Call(gen_server, call, [sderl_actions_audit, ready, infinity])
     end,
     ok = Call(logger, set_primary_config, [level, none]),
     lists:foreach(Note, lists:seq(1, 200)),
@@ -341,4 +361,7 @@ killed(Dir) ->
     Monitor = monitor(process, Peer),
     "" = os:cmd("kill -9 " ++ Pid),
     receive {'DOWN', Monitor, process, Peer, _} -> ok end,
+    %% The system may take a moment to see that it is gone, whose folder it was.
+    Lock = filename:join(Dir, "lock"),
+    ok = sderl_fleet:await(fun() -> sderl_mon_folder_lock:holder(Lock) =:= none end, 60_000),
     with_log(?OPTIONS(Dir), fun() -> ?assertEqual([1], numbers(#{}, 10)) end).
