@@ -404,7 +404,7 @@ fresh_node(Taken) ->
         ok = recording(Dir, #{system_profile => Taken}, [in(1, 0)]),
         {ok, _} = sderl_prof_convert:convert(Dir, filename:join(Dir, "book"), #{}),
         Args = ["-pa", filename:dirname(code:which(sderl_prof_book))],
-        {ok, Peer, _} = peer:start(#{connection => standard_io, args => Args}),
+        {ok, Peer, _} = peer:start(#{connection => standard_io, wait_boot => 60_000, args => Args}),
         try
             ?assertMatch({ok, _, #{system_profile := Taken}, []},
                          peer:call(Peer, sderl_prof_source, open, [Dir], 60_000)),

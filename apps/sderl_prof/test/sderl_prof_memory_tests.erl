@@ -106,7 +106,7 @@ in_small(MiB, Module, Function, Args) ->
 
 idle_kib() ->
     with_limit(unlimited, fun(Peer) ->
-        Id = peer:call(Peer, os, getpid, []),
+        Id = peer:call(Peer, os, getpid, [], 60_000),
         {ok, Status} = file:read_file(["/proc/", Id, "/status"]),
         {match, [KiB]} = re:run(Status, "VmSize:\\s+(\\d+)", [{capture, all_but_first, list}]),
         list_to_integer(KiB)

@@ -551,13 +551,14 @@ fresh_test_() ->
         {Dir, View} = small(),
         ok = sderl_prof_view:close(View),
         Path = filename:dirname(code:which(sderl_prof_book)),
-        {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa", Path]}),
-        {ok, _} = peer:call(Peer, sderl_prof_book, open, [Dir]),
-        {ok, #{processes := 2}} = peer:call(Peer, sderl_prof_index, open, [Dir]),
+        {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 60_000,
+                                          args => ["-pa", Path]}),
+        {ok, _} = peer:call(Peer, sderl_prof_book, open, [Dir], 60_000),
+        {ok, #{processes := 2}} = peer:call(Peer, sderl_prof_index, open, [Dir], 60_000),
         %% The values that a recorder writes are atoms that it knows, too.
         with_dir(fun(Recording) ->
             ok = sderl_prof_files:recording(Recording, #{system_profile => taken}, []),
-            {ok, Made} = peer:call(Peer, sderl_prof, open, [Recording, #{}]),
+            {ok, Made} = peer:call(Peer, sderl_prof, open, [Recording, #{}], 60_000),
             {ok, Book} = sderl_prof_book:open(Made),
             #{problems := [], info := #{system_profile := taken}} = sderl_prof_book:meta(Book),
             ok = sderl_prof_book:close(Book)

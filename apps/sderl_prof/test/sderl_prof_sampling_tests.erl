@@ -64,6 +64,8 @@ node_test_() ->
         Busy = spawn_link(fun() -> compute() end),
         true = register(prof_sampling_busy, Busy),
         try
+            %% To begin is work, too.
+            [await(fun() -> {status, waiting} =:= process_info(Pid, status) end) || Pid <- Idle],
             {ok, Report} = until_seen(10),
             #{states := States, groups := Groups, waits := Waits, looks := Looks, rounds := Rounds,
               seconds := Seconds} = Report,
@@ -197,10 +199,12 @@ killed_test_() ->
         {ok, #{sampler := Sampler} = Sampling} =
             sderl_prof_sampling:begin_(node(), #{seconds => 86_400}),
         await(fun() -> guards() =/= [] end),
+        Guards = [{Pid, monitor(process, Pid)} || Pid <- guards()],
         true = exit(Sampler, kill),
         {error, Why} = sderl_prof_sampling:await(Sampling),
         ?assertEqual({node, node(), killed}, Why),
-        await(fun() -> guards() =:= [] end),
+        %% A guard ends when it has switched off.
+        [receive {'DOWN', Monitor, process, Pid, _} -> ok end || {Pid, Monitor} <- Guards],
         ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
     end}.
 

@@ -312,11 +312,14 @@ killed_test_() ->
         {ok, #{reader := Reader} = Reading} =
             sderl_prof_vm:begin_(node(), #{seconds => 3600, modules => [string]}),
         await(fun() -> is_counting(call_time) end),
+        await(fun() -> guards() =/= [] end),
+        Guards = [{Pid, monitor(process, Pid)} || Pid <- guards()],
         true = exit(Reader, kill),
         {error, Why} = sderl_prof_vm:await(Reading),
         ?assertEqual({node, node(), killed}, Why),
         await(fun() -> not lists:keymember(sderl_readings, 1, trace:session_info(all)) end),
-        await(fun() -> guards() =:= [] end),
+        %% A guard ends when it has switched off.
+        [receive {'DOWN', Monitor, process, Pid, _} -> ok end || {Pid, Monitor} <- Guards],
         ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
     end}.
 
