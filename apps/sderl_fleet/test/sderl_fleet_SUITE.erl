@@ -276,7 +276,8 @@ connections(_) ->
     ok = await(fun() -> Links(D2) =:= [D1, D3] end),
     ?assertEqual([D2], Links(D1)),
     Connect(H1, D1),
-    ?assertEqual([H1], call(Fleet, D1, erlang, nodes, [hidden])),
+    %% The other end may know of a link a moment later.
+    ok = await(fun() -> call(Fleet, D1, erlang, nodes, [hidden]) =:= [H1] end),
     done(Fleet).
 
 emulator(_) ->
@@ -432,6 +433,7 @@ suspend(_) ->
     Fleet = fleet([#{name => a, count => 2}]),
     [A, B] = sderl_fleet:nodes(Fleet),
     true = call(Fleet, A, net_kernel, connect_node, [B]),
+    ok = await(fun() -> call(Fleet, B, erlang, nodes, []) =:= [A] end),
     ok = sderl_fleet:suspend(Fleet, A),
     ?assertEqual([B], sderl_fleet:nodes(Fleet)),
     #{A := #{status := suspended, os_pid := OsPid}} = sderl_fleet:info(Fleet),

@@ -152,7 +152,7 @@ network_namespace(_) ->
                 ]),
                 [A, B] = sderl_fleet:nodes(Fleet),
                 true = call(Fleet, A, net_kernel, connect_node, [B]),
-                ?assertEqual([A], call(Fleet, B, erlang, nodes, [])),
+                ok = await(fun() -> call(Fleet, B, erlang, nodes, []) =:= [A] end),
                 done(Fleet)
             after
                 Clean()

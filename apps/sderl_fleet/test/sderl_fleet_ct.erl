@@ -41,7 +41,7 @@ fleet(Plan) when is_map(Plan) ->
 fleet(Families) ->
     fleet(#{families => Families}).
 
-call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A).
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?SOON).
 
 call(Fleet, Node, M, F, A, Timeout) -> sderl_fleet:call(Fleet, Node, M, F, A, Timeout).
 

@@ -25,7 +25,7 @@ cut_and_heal(_) ->
     {ok, Fleet} = sderl_fleet:start(#{families => Families}),
     [A, B, C] = sderl_fleet:nodes(Fleet),
     Rpc = fun(From, To, Ms) ->
-        sderl_fleet:call(Fleet, From, erpc, call, [To, erlang, node, [], Ms])
+        sderl_fleet:call(Fleet, From, erpc, call, [To, erlang, node, [], Ms], 90_000)
     end,
     Reaches = fun(From, To) -> ?assertEqual(To, Rpc(From, To, 60_000)) end,
     [Reaches(From, To) || {From, To} <- [{A, B}, {B, C}, {C, A}]],
@@ -87,7 +87,8 @@ not_allowed(_) ->
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => maker, count => 1}]}),
     [Maker] = sderl_fleet:nodes(Fleet),
     true = sderl_fleet:call(Fleet, Maker, os, putenv, ["PATH", "/nonexistent"]),
-    {error, {no_namespaces, Why}} = sderl_fleet:call(Fleet, Maker, sderl_fleet_netns, start, [1]),
+    {error, {no_namespaces, Why}} = sderl_fleet:call(Fleet, Maker, sderl_fleet_netns, start, [1],
+                                                     60_000),
     ?assertMatch([_ | _], string:find(unicode:characters_to_list(Why), "netns add")),
     ok = sderl_fleet:stop(Fleet).
 
