@@ -147,11 +147,13 @@ protected(_) ->
         Keys = lists:usort([Key || #{kind := name, key := Key} <- Kills]),
         ?assertEqual([one, two], Keys),
         ?assertEqual(Before, System()),
-        %% With the library's own allowed, they are hit, and it stays up.
-        {ok, Own} = run(Fleet, Nodes,
-                        #{targets => [#{kind => name, names => [sderl_node, sderl_subs]}],
-                          limits => #{kills => 4, library => true}}),
-        ?assertMatch([sderl_node, sderl_subs], lists:usort([Key || #{key := Key} <- Own])),
+        %% With the library's own allowed, they are hit, and it stays up. (One at a time: which of
+        %% several is drawn also goes by what a busy machine leaves out.)
+        [begin
+             {ok, Own} = run(Fleet, Nodes, #{targets => [#{kind => name, names => [Name]}],
+                                             limits => #{kills => 2, library => true}}),
+             ?assertEqual([Name, Name], [Key || #{key := Key} <- Own])
+         end || Name <- [sderl_node, sderl_subs]],
         no_agents(Fleet, Nodes)
     end).
 
@@ -232,13 +234,13 @@ service_ends(_) ->
             fun() -> Self ! {chaos, start(Fleet, Nodes, Options)}, receive stop -> ok end end
         ),
         {ok, Owned} = receive {chaos, C} -> C end,
-        ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
+        one_agent_each(Fleet, Nodes),
         Owner ! stop,
         gone(Owned),
         no_agents(Fleet, Nodes),
         %% The service is killed: the agents hear nothing more.
         {ok, Killed} = start(Fleet, Nodes, Options),
-        ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
+        one_agent_each(Fleet, Nodes),
         exit(Killed, kill),
         no_agents(Fleet, Nodes),
         %% A node that stood still for longer than the lease is used again, with the old agent or a
@@ -250,7 +252,7 @@ service_ends(_) ->
         ok = sderl_fleet:resume(Fleet, B),
         ok = sderl_fleet:await(fun() -> [] =:= maps:get(silent, sderl_chaos:status(Longer)) end,
                                ?WAIT_MS),
-        ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
+        one_agent_each(Fleet, Nodes),
         {ok, _} = sderl_chaos:stop(Longer),
         no_agents(Fleet, Nodes),
         %% A node that cannot be reached: none is left on the others.
@@ -268,9 +270,7 @@ controller_ends(_) ->
             Pid = call(Fleet, Controller, erlang, spawn,
                        [?MODULE, control, [#{nodes => Victims, targets => [#{kind => link}],
                                              every_ms => 100, lease_ms => Lease}]]),
-            ok = sderl_fleet:await(fun() ->
-                lists:all(fun(Agents) -> length(Agents) =:= 1 end, agents(Fleet, Victims))
-            end, ?WAIT_MS),
+            one_agent_each(Fleet, Victims),
             Pid
         end,
         true = exit_there(Fleet, Controller, Start(600_000)),
@@ -303,7 +303,7 @@ strangers(_) ->
         {ok, Second} = start(Fleet, Nodes,
                              #{targets => [#{kind => name}], limits => #{kills => 1}}),
         {ok, []} = sderl_chaos:stop(First),
-        ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
+        one_agent_each(Fleet, Nodes),
         #{silent := [], problems := []} = sderl_chaos:status(Second),
         {ok, []} = sderl_chaos:stop(Second),
         no_agents(Fleet, Nodes),
@@ -336,8 +336,8 @@ command(Config) ->
         ?assertMatch({match, _}, re:run(Dry, "would kill name target \\(name\\) on ")),
         ?assertEqual([true, true], alive(Fleet, Pids)),
         %% Killed on the one allowed node; it does not come back, which is an error.
-        Real = Args ++ ["--yes", "--never-node", atom_to_list(A), "--window", "0s..500ms",
-                        "--settle", "0s", "--log", Log],
+        Real = Args ++ ["--yes", "--never-node", atom_to_list(A), "--window", "0s..60s",
+                        "--kills", "1", "--settle", "0s", "--log", Log],
         {1, Said} = program(Fleet, Real),
         ?assertMatch({match, _}, re:run(Said, "1 not back by the end")),
         ?assertEqual([true, false], alive(Fleet, Pids)),
@@ -355,7 +355,7 @@ command(Config) ->
             Events
         ),
         {1, Wrong} = program(Fleet, ["--node", atom_to_list(A), "--target", "find:no_module:f",
-                                     "--every", "20ms", "--window", "0s..100ms", "--yes"]),
+                                     "--every", "20ms", "--window", "0s..3s", "--yes"]),
         ?assertMatch({match, _}, re:run(Wrong, "find:no_module:f on .*undef")),
         {1, Taken} = program(Fleet, Real),
         ?assertMatch({match, _}, re:run(Taken, "is there already")),
@@ -420,7 +420,7 @@ run(Fleet, Nodes, Options) ->
     sderl_chaos:stop(Chaos, ?WAIT_MS).
 
 start(Fleet, Nodes, Options) ->
-    Call = fun(Node, M, F, A) -> call(Fleet, Node, M, F, A) end,
+    Call = fun(Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A) end,
     sderl_chaos:start(maps:merge(#{nodes => Nodes, every_ms => 20, call => Call, seed => 4711},
                                  Options)).
 
@@ -434,6 +434,13 @@ agents(Fleet, Nodes) ->
      || N <- Nodes
     ].
 
+%% An agent that has not heard of its service for a second, on a busy machine, is replaced.
+one_agent_each(Fleet, Nodes) ->
+    ok = sderl_fleet:await(fun() ->
+        Agents = agents(Fleet, Nodes),
+        [1 || _ <- Nodes] =:= [length(Its) || Its <- Agents] orelse Agents
+    end, ?WAIT_MS).
+
 no_agents(Fleet, Nodes) ->
     ok = sderl_fleet:await(fun() -> lists:append(agents(Fleet, Nodes)) =:= [] end, ?WAIT_MS).
 
@@ -443,7 +450,7 @@ gone(Pid) ->
         {'DOWN', Monitor, process, Pid, _} -> ok
     end.
 
-call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A).
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?WAIT_MS).
 
 with(Family, Fun) ->
     {ok, Fleet} = sderl_fleet:start(#{families => [Family#{name => n}]}),
