@@ -82,13 +82,18 @@ gone(Trace) ->
         end
     end).
 
-%% A zombie counts as gone.
+%% A zombie counts as gone, and so does a killed process that has given back its memory and is on
+%% its way through the kernel: on a busy machine that may take a while.
 is_gone(OsPid) ->
     case sderl_fleet_proc:state(OsPid) of
         gone -> true;
         $Z -> true;
         undefined -> shell("kill -0 " ++ integer_to_list(OsPid)) =/= 0;
-        _ -> false
+        _ ->
+            case file:read_file(["/proc/", integer_to_list(OsPid), "/cmdline"]) of
+                {ok, Words} -> Words =:= <<>>;
+                {error, _} -> true
+            end
     end.
 
 %% Private directories of fleets made in this directory.
