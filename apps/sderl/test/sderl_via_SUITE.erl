@@ -33,7 +33,9 @@ init_per_testcase(_, Config) ->
 %% No test added a link, and in the end nobody stands in, or is watched, for anybody.
 end_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
-    ?assertEqual(proplists:get_value(links, Config), links(Fleet, Nodes)),
+    %% A node that was started anew is linked to its mates a moment after it has its ways.
+    Links = proplists:get_value(links, Config),
+    await(links, fun() -> case links(Fleet, Nodes) of Links -> true; Other -> Other end end),
     [on(Fleet, N, fun() ->
         [exit(P, kill) || {G, _} <- s_group:own_s_groups(), P <- pids(G), node(P) =:= node()]
     end) || N <- Nodes],
@@ -114,7 +116,7 @@ callers(Config) ->
     on(Fleet, N1, fun() ->
         Never = gen_server:send_request(via(server), never),
         Late = gen_server:send_request(via(server), {later, 300, late}),
-        now = gen_server:call(via(server), {echo, now}),
+        now = gen_server:call(via(server), {echo, now}, 60_000),
         {reply, late} = gen_server:wait_response(Late, 60_000),
         timeout = gen_server:wait_response(Never, 0),
         {exit, {timeout, {gen_server, call, _}}} =
@@ -138,7 +140,7 @@ callers(Config) ->
     on(Fleet, N1, fun() ->
         S = sderl_route:whereis_name({right, server}),
         [S ! {many, K} || K <- lists:seq(1, 3000)],
-        done = gen_server:call(S, {note, done})
+        done = gen_server:call(S, {note, done}, 60_000)
     end),
     ?assertEqual(lists:seq(1, 3000), [K || {many, K} <- sderl_ct_server:noted(Fleet, Server)]),
     {status, _, _, _} = on(Fleet, N1,
@@ -149,10 +151,10 @@ caller(I) ->
     S = sderl_route:whereis_name({right, server}),
     [begin
         ok = gen_server:cast(via(server), {I, cast, K}),
-        {I, call, K} = gen_server:call(via(server), {note, {I, call, K}}),
+        {I, call, K} = gen_server:call(via(server), {note, {I, call, K}}, 60_000),
         ok = gen_server:cast(S, {I, pid, K}),
         S ! {I, raw, K},
-        {I, K} = gen_server:call(S, {echo, {I, K}}),
+        {I, K} = gen_server:call(S, {echo, {I, K}}, 60_000),
         ok
      end || K <- lists:seq(1, 20)].
 
@@ -186,7 +188,7 @@ ends(Config) ->
     end)).
 
 kill_when_asked(S, Server) ->
-    case gen_server:call(S, noted) of
+    case gen_server:call(S, noted, 60_000) of
         [asked] -> sderl_gateway:s_group_spawn(node(Server), erlang, exit, [Server, kill]);
         [] -> kill_when_asked(S, Server)
     end.
@@ -204,17 +206,23 @@ supervised(Config) ->
         end),
         receive {started, Sup} -> Sup end
     end),
-    [on(Fleet, N1, fun() ->
-                          {exit, {{crash, K}, _}} =
-                              exits(fun() -> gen_server:call(via(server), {die, {crash, K}}) end)
-     end) || K <- [1, 2, 3], ok =:= await({back, K}, fun() ->
-         on(Fleet, N1, fun() -> is_pid(sderl_route:whereis_name({right, server})) end)
-     end)],
-    await(back, fun() ->
-        {ok, x} =:=
-            on(Fleet, N1,
-               fun() -> try {ok, gen_server:call(via(server), {echo, x})} catch exit:E -> E end end)
-    end),
+    %% Until the gateway has heard of the new process the name leads to the one that has ended.
+    Back = fun(Time) ->
+        await({back, Time}, fun() ->
+            {ok, x} =:=
+                on(Fleet, N1, fun() ->
+                    try {ok, gen_server:call(via(server), {echo, x})} catch exit:E -> E end
+                end)
+        end)
+    end,
+    [begin
+         Back(K),
+         on(Fleet, N1, fun() ->
+             {exit, {{crash, K}, _}} =
+                 exits(fun() -> gen_server:call(via(server), {die, {crash, K}}, 60_000) end)
+         end)
+     end || K <- [1, 2, 3]],
+    Back(last),
     sderl_ct:kill(Fleet, Sup, kill).
 
 init(server) ->
@@ -235,9 +243,16 @@ monitors(Config) ->
          end),
          [] = heard(Fleet, Watcher),
          #{} = on(Fleet, N, fun() -> sderl_monitor:info() end),
+         %% A member monitors over its own link: the process must live until that has arrived.
          await(watched, fun() ->
-             N =:= N4 orelse #{N => 2} =:=
-                             on(Fleet, N5, fun() -> maps:get(watched, sderl_monitor:info()) end)
+             case N of
+                 N4 -> 2 =< on(Fleet, N5, fun() ->
+                     {monitored_by, By} = process_info(P, monitored_by),
+                     length([M || M <- By, node(M) =:= N4])
+                 end);
+                 _ -> #{N => 2} =:=
+                          on(Fleet, N5, fun() -> maps:get(watched, sderl_monitor:info()) end)
+             end
          end),
          sderl_ct:kill(Fleet, P, why),
          await({told, N}, fun() ->
@@ -314,7 +329,7 @@ linked(Config) ->
     end),
     [] = heard(Fleet, Trapping),
     %% Asked once, it is known to live.
-    x = on(Fleet, N1, fun() -> gen_server:call(via(server), {echo, x}) end),
+    x = on(Fleet, N1, fun() -> gen_server:call(via(server), {echo, x}, 60_000) end),
     sderl_ct:kill(Fleet, Second, why),
     await(exit, fun() ->
         case heard(Fleet, Trapping) of [{'EXIT', _, why}] -> true; Other -> Other end
@@ -335,9 +350,10 @@ idle(Config) ->
     end),
     await(ended, fun() -> not sderl_ct:alive(Fleet, Alone) end),
     ?assertEqual(true, sderl_ct:alive(Fleet, Needed)),
-    %% It comes again.
-    ?assertEqual(x, on(Fleet, N1, fun() -> gen_server:call(via(left_alone), {echo, x}) end)),
     on(Fleet, N1, fun() -> sderl_dir:options(Options) end),
+    %% It comes again, and does not end before the call reaches it.
+    ?assertEqual(x, on(Fleet, N1,
+                       fun() -> gen_server:call(via(left_alone), {echo, x}, 60_000) end)),
     ?assertEqual([], heard(Fleet, Holder)),
     [sderl_ct:kill(Fleet, S, kill) || S <- Servers].
 
@@ -506,7 +522,13 @@ callee_node_dies(Config) ->
                 exits(fun() -> gen_server:call(S, never, infinity) end),
             receive {'DOWN', Mon, process, {right, server}, Why} -> told({Reason, Why}) end
         end),
-        receive {Pid, started} -> Pid end
+        receive {Pid, started} -> ok end,
+        %% It is in the call: whoever calls one that has ended hears that there is none.
+        ok = sderl_fleet:await(fun() ->
+            {monitors, Monitors} = process_info(Pid, monitors),
+            lists:member({process, S}, Monitors)
+        end, 60_000),
+        Pid
     end) end,
     Told = fun(Pid) ->
         await(told, fun() -> on(Fleet, N1, fun() ->
