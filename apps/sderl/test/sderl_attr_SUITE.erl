@@ -37,6 +37,12 @@ init_per_suite(Config) ->
     _ = sderl_ct:group(Fleet, left, [N1, N2, N3]),
     _ = sderl_ct:group(Fleet, right, [N3, N4]),
     _ = sderl_ct:group(Fleet, far, [N4, N5]),
+    [await({known, N, G}, fun() ->
+        case on(Fleet, N, fun() -> lists:sort(sderl_dir:known(G)) end) of
+            Ns -> true;
+            Other -> Other
+        end
+    end) || {N, G, Ns} <- [{N1, right, [N3, N4]}, {N2, right, [N3, N4]}, {N4, left, [N1, N2, N3]}]],
     Held ++ Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
@@ -145,8 +151,11 @@ gateway(Config) ->
 two_gateways(Config) ->
     {Fleet, [N1, _, N3, _, N5] = Nodes} = with(Config),
     Links = links(Fleet, Nodes),
-    await(route,
-          fun() -> lists:keymember(far, 1, on(Fleet, N1, fun() -> sderl_route:groups() end)) end),
+    %% The way to the group may be known before its members are.
+    await(route, fun() ->
+        Groups = on(Fleet, N1, fun() -> sderl_route:groups() end),
+        lists:member(N5, proplists:get_value(far, Groups, [])) orelse Groups
+    end),
     ok = on(Fleet, N5, fun() -> sderl_attr:set(here, 5) end),
     Got = fetch(Fleet, N1, [N1, N3, N5], [here, role], #{max_age_ms => 0}),
     ?assertMatch(#{N1 := {ok, #{here := {undefined, not_set, _}, role := {ok, db, 0}}},
@@ -389,13 +398,17 @@ stopped_node(Config) ->
     ?assertMatch(#{N2 := {error, timeout}, N3 := {ok, #{role := {ok, db, _}}},
                    N4 := {ok, #{role := {ok, db, _}}}}, Got),
     ?assert(Us >= 5_900_000),
-    %% It is not waited for again and again.
-    Asked = on(Fleet, N1, fun() ->
-        [timer:tc(fun() -> sderl_attr:fetch([N2], [role], #{timeout_ms => 6000}) end)
-         || _ <- lists:seq(1, 2)]
+    %% It is not waited for again and again. (For the period of sharing, which is short here: the
+    %% second question may come later where the machine is busy.)
+    await(not_waited_for, fun() ->
+        Asked = on(Fleet, N1, fun() ->
+            [timer:tc(fun() -> sderl_attr:fetch([N2], [role], #{timeout_ms => 6000}) end)
+             || _ <- lists:seq(1, 2)]
+        end),
+        ?assertMatch([{_, #{N2 := {error, timeout}}}, {_, #{N2 := {error, timeout}}}], Asked),
+        [_, {Again, _}] = Asked,
+        Again < 5_900_000 orelse Asked
     end),
-    ?assertMatch([{_, #{N2 := {error, timeout}}}, {Again, #{N2 := {error, timeout}}}] when Again <
-                 5_900_000, Asked),
     %% Through the gateway likewise.
     {_, Far} = Timed(N4, [N1, N2], #{timeout_ms => 6000, max_age_ms => 5 * ?SHARE}),
     ?assertMatch(#{N1 := {ok, #{role := {ok, db, _}}}, N2 := {error, timeout}}, Far),
