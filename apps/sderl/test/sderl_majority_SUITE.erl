@@ -11,7 +11,7 @@
 -import(sderl_ct, [on/3, await/2, cut/3, heal/3]).
 
 -define(TICK, 200).
--define(ASIDE, 1000).
+-define(ASIDE, 3000).
 %% How long the majority waits before it frees the names of a member that it does not reach.
 -define(LEASE, (3 * ?ASIDE + 10 * ?TICK)).
 
@@ -191,9 +191,12 @@ a_minority(Config) ->
     heard_soon(F, Told, {s_group_majority, lost, g, told}),
     await(ended, fun() -> not sderl_ct:alive(F, Ended) end),
     ?assertEqual([], sderl_ct:heard(F, Calm)),
-    ?assert(lists:any(fun({s_group_event, _, g, {group, majority_lost, #{members := _}}}) -> true;
-                         (_) -> false
-                      end, sderl_ct:heard(F, Listener))),
+    await(lost, fun() ->
+        Heard = sderl_ct:heard(F, Listener),
+        lists:any(fun({s_group_event, _, g, {group, majority_lost, #{members := _}}}) -> true;
+                     (_) -> false
+                  end, Heard) orelse Heard
+    end),
     await(problem, fun() ->
         Problems = on(F, C, fun() -> proplists:get_value(problems, s_group:info()) end),
         lists:any(fun(P) -> string:find(P, "no majority of the members") =/= nomatch end, Problems)
