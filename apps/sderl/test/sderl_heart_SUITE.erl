@@ -28,7 +28,7 @@ all() ->
      routers].
 
 init_per_suite(Config) ->
-    sderl_ct:hold(3, [{tick_ms, ?TICK}, {set_aside_ms, 16 * ?TICK}, {write_timeout_ms, 60_000},
+    sderl_ct:hold(3, [{tick_ms, ?TICK}, {set_aside_ms, 32 * ?TICK}, {write_timeout_ms, 60_000},
                       {route_beat_ms, ?TICK}]) ++ Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
