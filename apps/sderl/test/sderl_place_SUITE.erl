@@ -55,7 +55,8 @@ candidates(Config) ->
 %% Every node chooses the same one for a key, members or not.
 hash(Config) ->
     {Fleet, Nodes} = start(Config),
-    Keys = lists:seq(1, 50),
+    %% So many that no node is without one, whatever the fleet's names are.
+    Keys = lists:seq(1, 250),
     [Same | Others] = sderl_ct:all_on(Fleet, Nodes, fun() ->
         [sderl_place:choose_node(#{groups => [west, east], choose => {hash, K}}) || K <- Keys]
     end),
