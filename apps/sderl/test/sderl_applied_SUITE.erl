@@ -62,7 +62,7 @@ given_and_learned(Config) ->
 %% The first write does not wait for a member that hangs; the next one is ordered when that member
 %% has the first.
 answered_at_once(_) ->
-    Env = [{set_aside_ms, 60_000}, {write_timeout_ms, 1_000}],
+    Env = [{set_aside_ms, 60_000}, {write_timeout_ms, 5_000}],
     with(plan(2, Env), fun(Fleet, [A, B] = Nodes) ->
         {ok, g, Nodes} = s_group(Fleet, A, new_s_group, [g, Nodes, #{answer => applied}]),
         members(Fleet, Nodes, g),

@@ -58,16 +58,18 @@ architecture_test_() ->
 
 %% The application's description names the processes that it registers.
 registered_test_() ->
-    {timeout, 30, fun() ->
+    {timeout, 120, fun() ->
         {ok, Peer, _} = peer:start_link(#{
             connection => standard_io,
+            wait_boot => 60_000,
             args => ["-pa", filename:dirname(code:which(sderl_app))]
         }),
         try
-            Before = peer:call(Peer, erlang, registered, []),
-            {ok, _} = peer:call(Peer, application, ensure_all_started, [sderl]),
-            Names = peer:call(Peer, erlang, registered, []) -- Before,
-            {ok, Named} = peer:call(Peer, application, get_key, [sderl, registered]),
+            Call = fun(M, F, A) -> peer:call(Peer, M, F, A, 60_000) end,
+            Before = Call(erlang, registered, []),
+            {ok, _} = Call(application, ensure_all_started, [sderl]),
+            Names = Call(erlang, registered, []) -- Before,
+            {ok, Named} = Call(application, get_key, [sderl, registered]),
             ?assertEqual(lists:sort(Named), lists:sort(Names))
         after
             peer:stop(Peer)

@@ -132,7 +132,7 @@ no_epmd(Config) ->
         {ok, Shell, _} = peer:start(#{name => "shell",
                                       host => host(5),
                                       longnames => true,
-                                      connection => standard_io,
+                                      connection => standard_io, wait_boot => ?SOON,
                                       args => ["-hidden", "-connect_all", "false", "-setcookie",
                                                "discover", "-start_epmd", "false", "-erl_epmd_port",
                                                Port, "-dist_listen", "false"]}),

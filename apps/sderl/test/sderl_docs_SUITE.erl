@@ -14,7 +14,7 @@
 %% Modules of libraries that are not here.
 -define(FOREIGN, [syn, telemetry, horde, phoenix]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
@@ -210,7 +210,7 @@ is_read(Text) ->
 %% The groups stand, and every member knows of all groups that routes lead to: until a gateway does,
 %% it has nowhere to pass a message on to.
 stands(Fleet) ->
-    Own = [{N, [G || {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])]}
+    Own = [{N, [G || {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [], ?CALL)]}
            || N <- sderl_fleet:nodes(Fleet)],
     [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
      || {N, Groups} <- Own, G <- Groups],
@@ -263,7 +263,7 @@ elixir(Fleet) ->
     case elixir_libs() of
         [] -> false;
         Libs ->
-            [ok = sderl_fleet:call(Fleet, N, code, add_pathsz, [Libs])
+            [ok = sderl_fleet:call(Fleet, N, code, add_pathsz, [Libs], ?CALL)
              || N <- sderl_fleet:nodes(Fleet)],
             true
     end.

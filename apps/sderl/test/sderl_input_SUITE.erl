@@ -377,9 +377,9 @@ flood(Uid, Other) ->
     [sderl_ask ! M || M <- Ask],
     [P ! M || P <- [sderl_subs, sderl_connector, sderl_watch], M <- [what, {'$gen_cast', what}]],
     %% Both have come to the end of their mailboxes.
-    {ok, _} = sderl_group:info(Group, 5000),
+    {ok, _} = sderl_group:info(Group, 60_000),
     sderl_node_client:settle(),
-    _ = gen_server:call(sderl_ask, names),
+    _ = gen_server:call(sderl_ask, names, 60_000),
     {length(Junk) + length(Node) + 2 + length(Ask), atoms() - Before}.
 
 atoms() -> erlang:system_info(atom_count).
@@ -393,9 +393,9 @@ improper_questions(Config) ->
               42]],
     ?assertMatch({error, _}, call(Fleet, A3, {?MODULE, question}, [A1, {reach, g, not_a_pid}])),
     ?assertEqual({error, unknown_call},
-                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, {invite, 1}])),
+                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, {invite, 1}, 60_000])),
     ?assertEqual({error, unknown_call},
-                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, what])).
+                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, what, 60_000])).
 
 question(Node, Question) -> gen_server:call({sderl_ask, Node}, Question, 60_000).
 

@@ -593,7 +593,7 @@ flood(Target, Data) ->
 
 %% A write without an answer exits after its time limit; a read shows its outcome (rule 19).
 unanswered(_) ->
-    again(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
+    again(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 5000}], fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
         [Other] = Nodes -- [Lead],
