@@ -22,6 +22,8 @@ decision, and otherwise now and then; what follows from these is stored without 
 %% While much is done there are many writes a second.
 -define(WRITING_MS, 1_000).
 -define(IDLE_MS, 60_000).
+%% A file system that hangs does not tell.
+-define(LOOK_MS, 5_000).
 
 -doc "The room of a folder that was not checked yet.".
 -spec new(Folder :: file:filename()) -> room().
@@ -48,13 +50,39 @@ look(Ms, {Folder, Was, At} = Room) ->
 -doc "Checks the disk. It has room if that cannot be found out.".
 -spec check(Folder :: file:filename()) -> ok | {error, unicode:chardata()}.
 check(Folder) ->
-    case allocate(filename:join(Folder, "room")) of
-        {error, Why} when Why =:= enospc; Why =:= edquot ->
+    File = filename:join(Folder, "room"),
+    %% A service that was killed may have left it.
+    _ = file:delete(File),
+    case has_room(free(Folder), File) of
+        true -> ok;
+        false ->
             {error, io_lib:format("the disk of ~ts, the service's folder, is full: nothing is "
                                   "begun until ~b MiB are free there",
-                                  [Folder, ?NEEDED_BYTES div 1_048_576])};
+                                  [Folder, ?NEEDED_BYTES div 1_048_576])}
+    end.
+
+%% A quota is found by allocating. That takes the room from all who write meanwhile, the store and
+%% nodes on this machine among them, so it is done only where as much is left for them.
+has_room({ok, Free}, _) when Free < ?NEEDED_BYTES -> false;
+has_room({ok, Free}, _) when Free < 2 * ?NEEDED_BYTES -> true;
+has_room(_, File) ->
+    Allocated = allocate(File),
+    Allocated =/= {error, enospc} andalso Allocated =/= {error, edquot}.
+
+%% What only the superuser can have does not count.
+free(Folder) ->
+    try sderl_ops_port:run(["df", "-P", "-k", filename:absname(Folder)], none, ?LOOK_MS) of
+        {ok, 0, Said} ->
+            case re:run(Said, "\\s[0-9]+ +[0-9]+ +(-?[0-9]+) +([0-9]+%|-) ",
+                        [{capture, [1], binary}]) of
+                {match, [Free]} -> {ok, 1024 * binary_to_integer(Free)};
+                nomatch -> unknown
+            end;
         _ ->
-            ok
+            unknown
+    catch
+        %% No program can be run.
+        error:_ -> unknown
     end.
 
 allocate(File) ->
