@@ -196,7 +196,8 @@ sum_entry(#entry{name = Name, from = From, kind = Kind}, State) ->
 
 pack(Entries, Folder, Known) ->
     Part = part(Folder),
-    Out = open(Part, [write, raw, binary, delayed_write], cannot_write),
+    %% Without delayed writes: bytes that one of them finds no room for may be lost silently.
+    Out = open(Part, [write, raw, binary], cannot_write),
     Zip = zlib:open(),
     try
         %% The format of gzip, without a time in its header.
