@@ -356,8 +356,8 @@ coordinator_drained(Config) ->
     [Other | _] = Others = lists:sort(maps:values(maps:remove(Id, Nodes))),
     [yes = Call(Node, s_group, register_name, [shop, Name, Call(Node, erlang, whereis, [init])])
      || {Node, Name} <- [{Coordinator, goes}, {Other, stays}]],
-    [await(fun() -> is_pid(Call(Node, s_group, whereis_name, [shop, goes])) end)
-     || Node <- Others],
+    [await(fun() -> is_pid(Call(Node, s_group, whereis_name, [shop, Name])) end)
+     || Node <- Others, Name <- [goes, stays]],
     Held = hold(Id, Config),
     Socket = send(drain, #{instance => Id}, Config),
     await(fun() -> filelib:is_file(filename:join(Held, "held")) end),
@@ -451,7 +451,8 @@ one_service(Config) ->
     ?assertNotEqual(nomatch, binary:match(Output, ~"another service runs in")),
     #{} = ask(hello, #{}, Config),
     #{~"state" := ~"stopped"} = ask(stop, #{}, Config),
-    await(fun() -> not is_reachable(Config) end),
+    %% It has the folder until it is gone, which is after it answers nobody any more.
+    await_gone(Config),
     start_service(Config),
     #{} = ask(hello, #{}, Config).
 
@@ -506,10 +507,14 @@ kill_service(Config) ->
     case file:read_file(filename:join(?config(folder, Config), "pid")) of
         {ok, Pid} ->
             _ = os:cmd("kill -9 " ++ binary_to_list(Pid)),
-            await(fun() -> not filelib:is_dir("/proc/" ++ binary_to_list(Pid)) end);
+            await_gone(Config);
         {error, enoent} ->
             ok
     end.
+
+await_gone(Config) ->
+    {ok, Pid} = file:read_file(filename:join(?config(folder, Config), "pid")),
+    await(fun() -> not filelib:is_dir("/proc/" ++ binary_to_list(Pid)) end).
 
 is_reachable(Config) -> sderl_ops_asks:is_reachable(service_folder(Config)).
 
