@@ -298,7 +298,7 @@ program(Text, Config) ->
     File = filename:join(?config(folder, Config), Name),
     ok = file:write_file(File, ["#!/bin/sh\n", Text]),
     ok = file:change_mode(File, 8#755),
-    provider(File, 1 + 9 * length([long || string:find(Text, "sleep") =:= nomatch])).
+    provider(File, 1 + 59 * length([long || string:find(Text, "sleep") =:= nomatch])).
 
 provider(File, Seconds) ->
     #{type => exec, program => unicode:characters_to_binary(File), arguments => [], env => #{},
