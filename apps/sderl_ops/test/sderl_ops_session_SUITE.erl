@@ -173,11 +173,17 @@ is_serve(Line) -> lists:member(~"serve", binary:split(Line, <<0>>, [global])).
 
 %% Calls that go on are copies of it.
 is_root(Pid) ->
-    {match, [Parent]} = re:run(element(2, file:read_file(["/proc/", Pid, "/status"])),
-                               "PPid:\\s+(\\d+)", [{capture, all_but_first, list}]),
-    case file:read_file(["/proc/", Parent, "/cmdline"]) of
-        {ok, Line} -> not is_serve(Line);
-        {error, _} -> true
+    case file:read_file(["/proc/", Pid, "/status"]) of
+        {ok, Status} ->
+            {match, [Parent]} = re:run(Status, "PPid:\\s+(\\d+)",
+                                       [{capture, all_but_first, list}]),
+            case file:read_file(["/proc/", Parent, "/cmdline"]) of
+                {ok, Line} -> not is_serve(Line);
+                {error, _} -> true
+            end;
+        %% It has ended meanwhile.
+        {error, _} ->
+            false
     end.
 
 call(#{connection := {_, Settings}, cluster := Cluster}, Arguments, Input) ->
