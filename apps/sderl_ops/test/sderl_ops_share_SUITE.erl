@@ -23,17 +23,19 @@ init_per_testcase(Case, Config) ->
     Members = [begin
         {ok, Peer, Node} = peer:start(#{
             name => Name, host => "127.0.0.1", longnames => true, connection => standard_io,
+            wait_boot => ?LONG_MS,
             args => ["-connect_all", "false", "-setcookie", "share", "-pa" | code:get_path()],
             env => [{"ERL_EPMD_PORT", Epmd}]
         }),
         Folder = filename:join(Base, Name),
         ok = filelib:ensure_path(filename:join(Folder, "archives")),
-        ok = peer:call(Peer, sderl_ops_membership, begin_in, [Folder]),
+        ok = peer:call(Peer, sderl_ops_membership, begin_in, [Folder], ?LONG_MS),
         {Peer, Node, Folder}
     end || Name <- ["ops1", "ops2", "ops3"]],
     [{First, _, Folder}, {_, Second, _}, {_, Third, _}] = Members,
     ok = file:write_file(sderl_ops_share:archive(Folder, ?SHA), ~"hello"),
-    [true = peer:call(First, net_kernel, connect_node, [Node]) || Node <- [Second, Third]],
+    [true = peer:call(First, net_kernel, connect_node, [Node], ?LONG_MS)
+     || Node <- [Second, Third]],
     [{members, Members}, {epmd, Epmd} | Config].
 
 end_per_testcase(_, Config) ->
@@ -54,7 +56,7 @@ one_hangs(Config) ->
     try
         ?assertEqual(ok, spread(1, #{pull => ?LONG_MS, rest => 300}, Config)),
         ?assertEqual({ok, ~"hello"}, file:read_file(sderl_ops_share:archive(Folder, ?SHA))),
-        {error, Sentence} = spread(2, #{pull => 10_000, rest => 300}, Config),
+        {error, Sentence} = spread(2, #{pull => 20_000, rest => 300}, Config),
         ?assertEqual("no majority of the ops members has the releases: 1 of 2 others took them, "
                      "and 2 have to", unicode:characters_to_list(Sentence))
     after
@@ -93,4 +95,4 @@ spread(Needed, Limits, Config) ->
     peer:call(Peer, sderl_ops_share, spread,
               [[?SHA], [Node || {_, Node, _} <- Others], Needed, Limits], infinity).
 
-os_pid({Peer, _, _}) -> peer:call(Peer, os, getpid, []).
+os_pid({Peer, _, _}) -> peer:call(Peer, os, getpid, [], ?LONG_MS).
