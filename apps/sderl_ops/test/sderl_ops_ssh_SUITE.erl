@@ -242,10 +242,10 @@ unreachable(Config) ->
 %% The host hangs in the middle of an archive, and is mended when it goes on.
 hangs_while_sending(Config) ->
     %% Long enough that a machine with much else to do does not end the transfer before it hangs.
-    Settings = (fresh(?FUNCTION_NAME, Config))#{alive => {1, 5}},
+    Settings = (fresh(?FUNCTION_NAME, Config))#{alive => {1, 15}},
     {Why, Stopped} = in_the_middle("STOP", Settings, Config),
-    ?assertMatch({timeout, 5000, _}, Why),
-    ?assertMatch({_, _}, binary:match(sentence(Why), ~"within 5 s")),
+    ?assertMatch({timeout, 15000, _}, Why),
+    ?assertMatch({_, _}, binary:match(sentence(Why), ~"within 15 s")),
     signal("CONT", Stopped),
     fetch_and_drop(Settings, Config).
 
@@ -293,7 +293,7 @@ fetch_and_drop(Settings, Config) ->
 
 %% Small calls go over a connection that is open; when that hangs, a new one is made.
 hangs_while_open(Config) ->
-    Settings = (fresh(?FUNCTION_NAME, Config))#{alive => {1, 2}},
+    Settings = (fresh(?FUNCTION_NAME, Config))#{alive => {1, 15}},
     Host = host(Settings),
     {ok, _} = sderl_ops_host:survey(Host),
     Stopped = connections(Config),
