@@ -59,7 +59,7 @@ unread(Config) ->
 
 %% The canary gets an alarm, and the other instance is not touched.
 goes_back(Others, Config) ->
-    File = write(cluster(few(1), 20), Config),
+    File = write(cluster(few(1), 60), Config),
     #{~"state" := ~"failed", ~"problems" := [Problem | _]} = ask(apply, #{file => File}, Config),
     Why = ~"an alarm was raised that concerns web1: processes|web1@127.0.0.1",
     ?assertMatch({_, {_, _}}, {Problem, binary:match(Problem, Why)}),
