@@ -176,6 +176,6 @@ headers() -> [{"authorization", "Bearer " ++ ?TOKEN}].
 
 http(Method, Request) ->
     {ok, _} = application:ensure_all_started(inets),
-    httpc:request(Method, Request, [{timeout, 10_000}], [{body_format, binary}]).
+    httpc:request(Method, Request, [{timeout, 60_000}], [{body_format, binary}]).
 
 await(Fun) -> sderl_ops_awaits:await(Fun, ?PATIENCE_MS).
