@@ -76,6 +76,7 @@ serve(Listener, Said) ->
             end),
             ok = gen_tcp:close(Socket),
             serve(Listener, Said);
-        {error, closed} ->
+        %% A listener that closes just as it is asked is an invalid one.
+        {error, Why} when Why =:= closed; Why =:= einval ->
             ok
     end.
