@@ -55,9 +55,12 @@ init_per_testcase(Case, Config) ->
     ]),
     {ok, _} = application:ensure_all_started(sderl_web),
     {ok, #{port := Port}} = sderl_web:address(),
+    %% All nodes, and all alarms, so that none comes between two looks at a list.
     ok = sderl_fleet:await(fun() ->
-        is_map(maps:get(frame, sderl_web_feed:current())) andalso
-            length(sderl_alarms:list(#{alarm => ~"busy"})) >= 5
+        #{frame := #{}, topology := #{nodes := Nodes}} = sderl_web_feed:current(),
+        Busy = [Node || <<"node00", _/binary>> = Node <- maps:keys(Nodes)],
+        Found = length(sderl_alarms:list(#{alarm => ~"busy"})),
+        map_size(Nodes) =:= 20 andalso Found =:= length(Busy) orelse {map_size(Nodes), Found}
     end, ?MS),
     Document = case Case of limits -> #{}; _ -> sderl_web_rest:document(Port) end,
     [{server, #{port => Port, document => Document}} | Config].
