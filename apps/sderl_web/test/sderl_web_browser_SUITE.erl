@@ -414,7 +414,9 @@ act(~"profile-nodes", _, #{dir := Dir}) ->
     #{link => opened(Folder, Book)};
 %% Samples this node, and shows the samples as those of two nodes.
 act(~"samples", _, #{dir := Dir}) ->
-    Asker = spawn(fun ask_on/0),
+    Self = self(),
+    Asker = spawn(fun() -> ask_on(Self) end),
+    receive {Asker, begun} -> ok end,
     File = filename:join(Dir, "samples.json"),
     Samples = fun() ->
         sderl_prof_sampling:sample(node(), #{seconds => 3, mailboxes => [the_slow_server]})
@@ -426,16 +428,18 @@ act(~"samples", _, #{dir := Dir}) ->
     {ok, Reports} = sderl_prof_sampling:read(File),
     #{link => opened(File, {samples, Reports})}.
 
-%% Two clients of a server that computes; all end with the process that calls this.
-ask_on() ->
+%% Two clients of a server that computes; all end with the process that calls this, which tells
+%% another one when the server has its name.
+ask_on(Told) ->
     Server = spawn_link(fun() -> serve_slowly() end),
     true = register(the_slow_server, Server),
-    _ = [spawn_link(fun() -> ask_on(Server) end) || _ <- lists:seq(1, 2)],
+    _ = [spawn_link(fun() -> ask_for_ever(Server) end) || _ <- lists:seq(1, 2)],
+    Told ! {self(), begun},
     receive stop -> ok end.
 
-ask_on(Server) ->
+ask_for_ever(Server) ->
     ok = ask(Server, 1),
-    ask_on(Server).
+    ask_for_ever(Server).
 
 opened(File, Book) ->
     {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),
