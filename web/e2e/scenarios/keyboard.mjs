@@ -51,12 +51,15 @@ export default async function keyboard(stage) {
   const wanted = stage.cluster.nodes[1];
   await page.waitForURL(/#\/groups/);
   const search = page.getByTestId("search");
-  await search.waitFor();
-  // The page is drawn before it listens: what is typed too early would be keys of other pages.
   const focused = () =>
     search.evaluate((at) => at === document.activeElement || at.contains(document.activeElement));
-  do await page.keyboard.press("/");
-  while (!(await focused()));
+  // The page is drawn before it listens: what is typed too early would be keys of other pages.
+  const toSearch = async () => {
+    await search.waitFor();
+    do await page.keyboard.press("/");
+    while (!(await focused()));
+  };
+  await toSearch();
   await page.keyboard.type(wanted.slice(1));
   await page.getByRole("option", { name: wanted }).waitFor();
   await page.keyboard.press("Enter");
@@ -66,8 +69,7 @@ export default async function keyboard(stage) {
   await page.getByTestId("tooltip").waitFor({ state: "detached" });
   // Of several, each in its turn.
   await page.keyboard.press("1");
-  await page.getByTestId("search").waitFor();
-  await page.keyboard.press("/");
+  await toSearch();
   await page.keyboard.type("127.0.0.1");
   await stage.until(
     page,
