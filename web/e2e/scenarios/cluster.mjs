@@ -156,14 +156,15 @@ async function dragged(stage, page, nodes) {
   await stage.until(
     page,
     "the picture is at rest",
+    // Over so many pictures: on a busy machine none may be drawn for a long time while all moves.
     () => {
       const now = JSON.stringify(window.sderl.nodes().map((n) => [n.x, n.y]));
-      const rests = window.sderlWas === now;
+      window.sderlRests = window.sderlWas === now ? (window.sderlRests ?? 0) + 1 : 0;
       window.sderlWas = now;
-      return rests;
+      return window.sderlRests >= 12;
     },
     null,
-    200,
+    "raf",
   );
   const before = await places();
   const name = nodes[3];
