@@ -24,10 +24,9 @@ make(Dir, Env) ->
             case application:get_env(sderl_tiny, refuse) of
                 {ok, Why} -> {error, Why};
                 undefined ->
-                    {ok, spawn_link(fun() ->
-                        register(sderl_tiny, self()),
-                        receive stop -> ok end
-                    end)}
+                    Pid = spawn_link(fun() -> receive stop -> ok end end),
+                    true = register(sderl_tiny, Pid),
+                    {ok, Pid}
             end.
         stop(_) -> ok.
         answer(X) ->
