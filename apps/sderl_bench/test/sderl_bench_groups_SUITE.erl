@@ -33,7 +33,7 @@ route_messages(Config) ->
 
 route_rest(Config) ->
     Results = results(Config, ["route", "--parts", "calls,links,failover", "--gateways", "1",
-                               "--callers", "2", "--ms", "250", "--repeat", "1", "--nodes", "6",
+                               "--callers", "2", "--ms", "1000", "--repeat", "1", "--nodes", "6",
                                "--group-size", "3", "--clients", "3", "--after-ms", "500"]),
     Of = fun(Part) ->
         [{Params, Metrics}

@@ -102,7 +102,7 @@ watch_test_() ->
                     is_map_key(~"g", map_get(
                         groups, sderl_fleet:call(Fleet, Monitor, sderl_mon_hub, now_topology, [])
                     ))
-                end, 20_000),
+                end, 60_000),
                 made
             end),
             ?assertMatch(#{answers := A, silent := _, overhead_pct := _} when is_integer(A), Seen),
