@@ -42,7 +42,7 @@ for the look-ups. `paths` is the code path of another project's registry.
 
 -define(WARMUP_MS, 1000).
 %% From the call that starts the clients until they begin: each node must have got it.
--define(LEAD_MS, 300).
+-define(LEAD_MS, 1000).
 -define(LEAD_MS_PER_NODE, 10).
 %% Names that are looked up.
 -define(LOOKUP_NAMES, 100).

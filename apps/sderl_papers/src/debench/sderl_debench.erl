@@ -80,7 +80,7 @@ bytes is the block that goes there and back, `compute_us` what the other node co
 -type metrics() :: #{atom() => term()}.
 
 %% From the call that starts the load until the nodes begin: all must have got it by then.
--define(LEAD_MS, 300).
+-define(LEAD_MS, 1000).
 -define(LEAD_MS_PER_NODE, 10).
 -define(PREPARE_MS, 60_000).
 %% After the last operation's time is over.
