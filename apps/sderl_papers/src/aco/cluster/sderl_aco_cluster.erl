@@ -80,7 +80,7 @@ processes are gone, `undefined` where a node does not tell.
 -define(CALL_MS, 60_000).
 %% How long the clean-up waits for a node, which may stand still.
 -define(CLEAN_MS, 15_000).
--define(ALIVE_MS, 3000).
+-define(ALIVE_MS, 10_000).
 %% How long the processes that were killed last may take to be back.
 -define(BACK_MS, 10_000).
 -define(NAMES_MS, 60_000).
