@@ -65,7 +65,7 @@ sees(Config) ->
     {diverged, #{step := 3,
                  how := {states, [{N1, [{names, #{expected := [], seen := [{{g1, x}, Pid}]}}]}]}}} =
         Seen =
-            sderl_conformance:run(Fleet, #{faults => [keep_names]}, Steps, 3000),
+            sderl_conformance:run(Fleet, #{faults => [keep_names]}, Steps, 15_000),
     {N1, Pid} = {sderl_conformance:node_of("n1"), {pid, N1, 1}},
     ct:pal("~ts", [sderl_conformance:text(Seen)]),
     ok = sderl_conformance:run(Fleet, plain, Steps).
