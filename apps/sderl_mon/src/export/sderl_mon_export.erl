@@ -36,6 +36,10 @@ and empty in CSV.
     limit => pos_integer()
 }.
 
+%% Written when so much has come, and at the end. What cannot be written when a time is over is
+%% lost without an error, so this time never comes.
+-define(DELAYED, {delayed_write, 65_536, 86_400_000}).
+
 -doc "A file to write, or a function that takes the parts as they come.".
 -type sink() :: file:name_all() | fun((iodata()) -> ok | {error, term()}).
 
@@ -57,7 +61,7 @@ write(Source, Format, Sink, Opts) ->
     end.
 
 to_file(Source, Format, File, Opts) ->
-    case file:open(File, [write, exclusive, raw, binary, {delayed_write, 65_536, 1_000}]) of
+    case file:open(File, [write, exclusive, raw, binary, ?DELAYED]) of
         {ok, Fd} ->
             Written = parts(Source, Format, fun(Data) -> file:write(Fd, Data) end, Opts),
             case {Written, file:close(Fd)} of

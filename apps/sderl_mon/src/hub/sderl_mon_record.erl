@@ -30,8 +30,6 @@ stays.
 %% The recordings of a folder that are named by the time and kept.
 -define(RECORDINGS, 20).
 -define(ENDING_MS, 10_000).
-%% Data is written after a second at the latest.
--define(DELAY, {delayed_write, 65_536, 1_000}).
 
 -type state() :: #{
     file := binary(),
@@ -237,7 +235,9 @@ continue({ok, State}) -> {ok, State};
 continue({error, Reason, #{file := File}}) -> {error, {file, File, Reason}}.
 
 create(File) ->
-    case file:open(File, [write, exclusive, raw, binary, ?DELAY]) of
+    %% Without delayed writes: what one of them cannot write when its time is over is lost without
+    %% an error.
+    case file:open(File, [write, exclusive, raw, binary]) of
         {ok, Fd} ->
             case file:write(Fd, sderl_mon_segment:header()) of
                 ok -> {ok, Fd};

@@ -25,6 +25,9 @@ A book that is open takes memory for its index and its words, not for its events
 -define(PAGE, 16_384).
 -define(FEW, 8).
 -define(BITS_BYTES, 1024).
+%% Written when so much has come, and at the end. What cannot be written when a time is over is
+%% lost without an error, so this time never comes.
+-define(DELAYED, {delayed_write, 65_536, 86_400_000}).
 %% Named here, so that they are atoms before a book is read.
 -define(KEYS, [node, info, events, kinds, first, last, entities, dropped, lost_bytes, lost_events,
                problems]).
@@ -87,8 +90,7 @@ by `shift` than its clock was found to say, so that no message comes before it w
 -spec create(file:filename_all()) -> {ok, writer()} | {error, file:posix()}.
 create(Dir) ->
     Open = fun(Name) ->
-        file:open(filename:join(Dir, Name),
-                  [write, read, raw, binary, {delayed_write, 65_536, 500}])
+        file:open(filename:join(Dir, Name), [write, read, raw, binary, ?DELAYED])
     end,
     maybe
         ok ?= filelib:ensure_path(Dir),
