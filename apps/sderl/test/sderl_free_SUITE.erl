@@ -334,8 +334,15 @@ where(free) -> sderl_dir:process(undefined).
 %% island that it moved to.
 moved_meanwhile(_) ->
     with(#{families => [sd(1)]}, fun(Fleet, [A1]) ->
-        {P, [P]} = call(Fleet, A1, {?MODULE, move_some}, [100])
+        {P, [P]} = call(Fleet, A1, {?MODULE, move_some}, [100]),
+        ok = call(Fleet, A1, {?MODULE, stop_groups}, [])
     end).
+
+%% On a node: the supervisor of groups ends in order.
+stop_groups() ->
+    Monitor = monitor(process, sderl_group_sup),
+    ok = application:stop(sderl),
+    receive {'DOWN', Monitor, process, _, Why} -> shutdown = Why, ok end.
 
 %% On a node: to ever older islands.
 move_some(0) -> {sderl_dir:process(undefined), island_processes()};
@@ -349,7 +356,7 @@ move_some(Count) ->
     _ = sys:replace_state(sderl_node, fun(State) ->
         ok = sderl_free:hello(Older, {node(), undefined}, Me, Mem, hello),
         State
-    end),
+    end, 60_000),
     ok = sderl_fleet:await(fun() ->
         case {sderl_dir:group(undefined), island_processes()} of
             {#{uid := Older, process := New}, [New]} -> is_process_alive(New);
@@ -359,7 +366,7 @@ move_some(Count) ->
     move_some(Count - 1).
 
 island_processes() ->
-    [Pid || {_, Pid, _, _} <- supervisor:which_children(sderl_group_sup), is_pid(Pid)].
+    [Pid || {_, Pid, _, _} <- supervisor:which_children(sderl_group_sup)].
 
 %% ---------------------------------------------------------------- links of sends, words of others
 

@@ -340,7 +340,7 @@ forget_tables(Group, How) ->
         [{_, Was, _, _, _} = Row] -> true = ets:delete_object(?GROUPS, Row), ok;
         _ -> ok
     end,
-    true = Group =/= undefined orelse ets:delete(sderl_state, departing),
+    _ = Group =:= undefined andalso [ets:delete(sderl_state, Key) || Key <- [departing, began]],
     ok.
 
 tell_left(_, forgotten) -> ok;

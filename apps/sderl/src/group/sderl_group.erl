@@ -47,9 +47,16 @@
     beats :: sderl_group_beats:beats()
 }).
 
--spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
+-doc """
+`gone`: there is nothing to run, and the process that is returned has ended. (A supervisor keeps an
+ignored child of a restart, and fails over it when it ends.)
+""".
+-spec start_link(term(), binary()) -> gen_server:start_ret() | {ok, pid(), gone}.
 start_link(Group, Uid) ->
-    gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{fullsweep_after, 0}]}]).
+    case gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{fullsweep_after, 0}]}]) of
+        ignore -> {ok, spawn_link(fun() -> ok end), gone};
+        Started -> Started
+    end.
 
 -spec info(pid(), timeout()) -> {ok, sderl_core:info()} | {error, not_running}.
 info(Pid, Timeout) ->

@@ -38,7 +38,7 @@ successor(Group, Uid, Old) ->
 start_group(Group, Uid) ->
     case supervisor:start_child(?MODULE, [Group, Uid]) of
         {ok, Pid} when is_pid(Pid) -> {ok, Pid};
-        {ok, undefined} -> {error, gone};
+        {ok, _, gone} -> {error, gone};
         {error, Reason} -> {error, Reason}
     end.
 

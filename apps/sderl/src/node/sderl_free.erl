@@ -210,9 +210,10 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     again().
 
 moved(Own, Uid) ->
+    Supervisor = whereis(sderl_group_sup),
     Pid = case sderl_group_start:began() of
         %% This node's server died after it had started the process.
-        {Uid, Began, _} -> Began;
+        {Uid, Began, Supervisor} -> Began;
         _ -> start(Uid)
     end,
     ok = sderl_dir:moved(undefined, Own, Uid, Pid),
@@ -231,8 +232,10 @@ start(Uid) ->
         {error, gone} -> {Uid, Pid, _} = sderl_group_start:began(), Pid
     end.
 
-%% The process that the directory shows, and its successor if it was killed.
+%% The process that the directory shows, and its successor if it was killed. (One that is being
+%% started now may still be of the former island: it has begun when the supervisor answers.)
 stop(Shown, Uid) ->
+    _ = supervisor:count_children(sderl_group_sup),
     Began = [Pid || {Other, Pid, _} <- [sderl_group_start:began()], Other =/= Uid],
     lists:foreach(fun(Pid) ->
         try gen_server:stop(Pid, {shutdown, moved}, infinity)

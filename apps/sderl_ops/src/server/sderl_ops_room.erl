@@ -73,7 +73,7 @@ has_room(_, File) ->
 free(Folder) ->
     try sderl_ops_port:run(["df", "-P", "-k", filename:absname(Folder)], none, ?LOOK_MS) of
         {ok, 0, Said} ->
-            case re:run(Said, "\\s[0-9]+ +[0-9]+ +(-?[0-9]+) +([0-9]+%|-) ",
+            case re:run(Said, "\\s[0-9]+ +[0-9]+ +(-?[0-9]+) +[0-9]+% ",
                         [{capture, [1], binary}]) of
                 {match, [Free]} -> {ok, 1024 * binary_to_integer(Free)};
                 nomatch -> unknown
