@@ -54,8 +54,6 @@ cached(Fleet, At, Node, Name) -> on(Fleet, At, fun() -> sderl_attr:cached(Node, 
 fetch(Fleet, At, Nodes, Names, Opts) ->
     on(Fleet, At, fun() -> sderl_attr:fetch(Nodes, Names, Opts) end).
 
-links(Fleet, Nodes) -> [lists:sort(on(Fleet, N, fun() -> nodes(connected) end)) || N <- Nodes].
-
 holds(Fleet, At, Node, Name, Value) ->
     await({At, Node, Name, Value}, fun() ->
         case cached(Fleet, At, Node, Name) of
@@ -121,7 +119,7 @@ groups_keep_theirs(Config) ->
 %% is opened.
 gateway(Config) ->
     {Fleet, [N1, N2, _, N4 | _] = Nodes} = with(Config),
-    Links = links(Fleet, Nodes),
+    Links = sderl_ct:links(Fleet, Nodes),
     [await(known, fun() -> on(Fleet, N, fun() -> sderl_dir:known() end) =/= [] end)
      || N <- [N1, N2, N4]],
     ok = on(Fleet, N4, fun() ->
@@ -143,14 +141,14 @@ gateway(Config) ->
     Both = fetch(Fleet, N4, [N1, N2, N4], [role], #{}),
     ?assertMatch([{ok, #{role := {ok, db, _}}}, {ok, #{role := {ok, db, _}}},
                   {ok, #{role := {ok, db, 0}}}], [maps:get(N, Both) || N <- [N1, N2, N4]]),
-    ?assertEqual(Links, links(Fleet, Nodes)),
+    ?assertEqual(Links, sderl_ct:links(Fleet, Nodes)),
     %% One that nobody knows.
     ?assertEqual(#{'no@such' => {error, no_route}}, fetch(Fleet, N1, ['no@such'], [role], #{})).
 
 %% Nodes that are further away are reached by routes.
 two_gateways(Config) ->
     {Fleet, [N1, _, N3, _, N5] = Nodes} = with(Config),
-    Links = links(Fleet, Nodes),
+    Links = sderl_ct:links(Fleet, Nodes),
     %% The way to the group may be known before its members are.
     await(route, fun() ->
         Groups = on(Fleet, N1, fun() -> sderl_route:groups() end),
@@ -162,7 +160,7 @@ two_gateways(Config) ->
                    N3 := {ok, #{role := {ok, db, _}}},
                    N5 := {ok, #{here := {ok, 5, _}, role := {ok, db, _}}}}, Got),
     ?assertMatch({ok, 5, _}, cached(Fleet, N1, N5, here)),
-    ?assertEqual(Links, links(Fleet, Nodes)),
+    ?assertEqual(Links, sderl_ct:links(Fleet, Nodes)),
     true = on(Fleet, N5, fun() -> sderl_attr:delete(here) end).
 
 %% ---------------------------------------------------------------- functions

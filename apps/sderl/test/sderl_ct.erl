@@ -11,7 +11,7 @@
 -export([on/3, on/4, all_on/3, await/2, await/3]).
 -export([group/3, group/4, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
 -export([process/2, processes/3, listener/4, heard/2, kill/3, alive/2, names/3]).
--export([cut/3, heal/3, linked/3]).
+-export([cut/3, heal/3, linked/3, links/2, same_links/3]).
 %% On the nodes.
 -export([view/1, idle/2]).
 
@@ -223,3 +223,16 @@ heal(Fleet, A, B) ->
      || {N, M} <- [{A, B}, {B, A}]].
 
 linked(Fleet, A, B) -> on(Fleet, A, fun() -> lists:member(B, nodes(connected)) end).
+
+%% The links of each node.
+links(Fleet, Nodes) -> all_on(Fleet, Nodes, fun() -> lists:sort(nodes(connected)) end).
+
+%% The nodes have these links again: the other end of a link knows of it a moment later, and a node
+%% that was started anew is linked to its mates a moment after it has its ways.
+same_links(Fleet, Nodes, Links) ->
+    await(links, fun() ->
+        case links(Fleet, Nodes) of
+            Links -> true;
+            Other -> Other
+        end
+    end).

@@ -33,14 +33,12 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 
 init_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
-    [{links, links(Fleet, Nodes)} | Config].
+    [{links, sderl_ct:links(Fleet, Nodes)} | Config].
 
 %% No test added a link, and none leaves a name or a copy.
 end_per_testcase(_, Config) ->
     {Fleet, [N1, _, N3, _, N5] = Nodes} = fleet(Config),
-    %% The other end of a link that was closed notices a moment later.
-    Links = proplists:get_value(links, Config),
-    await(links, fun() -> case links(Fleet, Nodes) of Links -> true; Other -> Other end end),
+    sderl_ct:same_links(Fleet, Nodes, proplists:get_value(links, Config)),
     [on(Fleet, N, fun() ->
         [s_group:unregister_name(G, Name) || {_, Name} <- s_group:registered_names({s_group, G})]
      end) || {G, N} <- [{left, N1}, {right, N3}, {far, N5}]],
@@ -52,8 +50,6 @@ end_per_testcase(_, Config) ->
     ok.
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
-
-links(Fleet, Nodes) -> [on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) || N <- Nodes].
 
 register(Fleet, Node, Group, Name, Options) ->
     Pid = process(Fleet, Node),
@@ -281,7 +277,7 @@ becomes_a_member(Config) ->
     await(unlinked, fun() ->
         [on(Fleet, N1, fun() -> erlang:disconnect_node(N) end)
          || N <- on(Fleet, N1, fun() -> nodes(connected) end) -- Before],
-        hd(links(Fleet, [N1])) =:= Before
+        hd(sderl_ct:links(Fleet, [N1])) =:= Before
     end).
 
 %% A group may be followed before there is one, and what was copied of one that was deleted goes.

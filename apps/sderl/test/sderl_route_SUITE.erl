@@ -27,14 +27,12 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 init_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
     ways(Fleet, Nodes),
-    [{links, links(Fleet, Nodes)} | Config].
+    [{links, sderl_ct:links(Fleet, Nodes)} | Config].
 
 %% No test added a link.
 end_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
-    %% A node that was started anew is linked to its mates a moment after it has its ways.
-    Links = proplists:get_value(links, Config),
-    await(links, fun() -> case links(Fleet, Nodes) of Links -> true; Other -> Other end end),
+    sderl_ct:same_links(Fleet, Nodes, proplists:get_value(links, Config)),
     [[on(Fleet, hd(Ns), fun() -> s_group:unregister_name(G, N) end)
       || {_, N} <- on(Fleet, hd(Ns), fun() -> s_group:registered_names({s_group, G}) end)]
      || {G, Ns} <- [{left, Nodes}, {middle, lists:nthtail(2, Nodes)},
@@ -42,8 +40,6 @@ end_per_testcase(_, Config) ->
     ok.
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
-
-links(Fleet, Nodes) -> [on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) || N <- Nodes].
 
 %% Everybody knows every way.
 ways(Fleet, [N1, N2, N3, N4, N5, N6, N7]) ->

@@ -28,14 +28,12 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 init_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
     ways(Fleet, Nodes),
-    [{links, links(Fleet, Nodes)} | Config].
+    [{links, sderl_ct:links(Fleet, Nodes)} | Config].
 
 %% No test added a link, and in the end nobody stands in, or is watched, for anybody.
 end_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
-    %% A node that was started anew is linked to its mates a moment after it has its ways.
-    Links = proplists:get_value(links, Config),
-    await(links, fun() -> case links(Fleet, Nodes) of Links -> true; Other -> Other end end),
+    sderl_ct:same_links(Fleet, Nodes, proplists:get_value(links, Config)),
     [on(Fleet, N, fun() ->
         [exit(P, kill) || {G, _} <- s_group:own_s_groups(), P <- pids(G), node(P) =:= node()]
     end) || N <- Nodes],
@@ -57,8 +55,6 @@ pids(G) ->
         is_pid(P)].
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
-
-links(Fleet, Nodes) -> [on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) || N <- Nodes].
 
 ways(Fleet, [N1, N2, N3, N4, N5]) ->
     [await({routes, N}, fun() ->
