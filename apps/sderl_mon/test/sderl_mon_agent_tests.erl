@@ -4,6 +4,7 @@
 %% What an agent is made of: how it watches a node, what it makes of samples, what nodes say of each
 %% other.
 
+-include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 -define(N, 'a@h').
@@ -72,6 +73,84 @@ stock_test() ->
     {[{job, read, 3}, _], W4} = step(due, 1005, W3),
     {[told, {timer, 250}], W5} = step({read, 3, {error, node, <<"hangs">>}}, 4005, W4),
     ?assertMatch(#{status := unreachable, why := <<"hangs">>}, sderl_mon_watch:report(W5)).
+
+%% What is configured while a job attaches the node has another job follow it, even if a sample came
+%% first: two jobs at once could end in the other order.
+configured_meanwhile_test() ->
+    {[{job, attach, 1}, _], W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
+    {[{timer, 30000}], W2} = step({configured, 500}, 1, W1),
+    {[{timer, 30000}], W2} = step(retake, 1, W2),
+    Follows = fun(Result, W) -> step({attached, 1, Result}, 10, W) end,
+    {[{job, attach, 2}, _], W3} = Follows({ok, probe}, W2),
+    {[{job, attach, 2}, _], _} = Follows({error, term, <<"newer">>}, W2),
+    {[told, {timer, 1500 + 1000}], Sampled} = step({sample, sample(1, 1000, #{})}, 5, W2),
+    {[{job, attach, 2}, _], _} = Follows({ok, probe}, Sampled),
+    {[{timer, 2500}], W4} = step({attached, 2, {ok, probe}}, 20, W3),
+    {[{job, attach, 3}, _], _} = step({configured, 700}, 30, W4),
+    %% The try after a failure says all.
+    {[told, {timer, 250}], W5} = Follows({error, node, <<"hangs">>}, W2),
+    {[{job, attach, 2}, _], W6} = step(due, 260, W5),
+    {[{timer, 5000}], _} = step({attached, 2, {ok, probe}}, 270, W6).
+
+%% The probe was started, and could not be told what is wanted: the next sample has it told again.
+wish_lost_test() ->
+    {[{job, attach, 1}, _], W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
+    {_, W2} = step({sample, sample(1, 1000, #{})}, 5, W1),
+    {[], W3} = step({attached, 1, {error, node, <<"does not answer">>}}, 10, W2),
+    {[{job, attach, 2}, _], W4} = step({sample, sample(2, 2000, #{})}, 1005, W3),
+    {[{timer, 3000}], W5} = step({attached, 2, {ok, probe}}, 1010, W4),
+    ?assertMatch({[{timer, 3000}], _}, step({sample, sample(3, 3000, #{})}, 2005, W5)).
+
+%% Whatever happens in between: in the end the probe was last told what was configured last, and
+%% never by two jobs at once.
+told_last_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(told_last(), [{numtests, 1000}, {to_file, user}]))}.
+
+told_last() ->
+    Event = proper_types:elements([configured, retake, sample, sample, answered, answered, stock,
+                                   failed, deposed, due, woken, nodedown]),
+    ?FORALL(Events, proper_types:list(Event), begin
+        W = sderl_mon_watch:new(?N, 1000),
+        Begun = #{w => W, now => 0, jobs => #{}, timer => 0, config => 0, told => none},
+        Ended = lists:foldl(fun happens/2, Begun, [due | Events]),
+        Calm = lists:append(lists:duplicate(4, [due, answered, sample, answered])),
+        #{config := Config, told := Told, jobs := Jobs} = lists:foldl(fun happens/2, Ended, Calm),
+        ?WHENFAIL(io:format("~p~n", [Ended]),
+                  {#{}, Config} =:= {maps:with([attach], Jobs), Told})
+    end).
+
+happens(configured, #{config := Config} = S) ->
+    does({configured, 1000}, S#{config := Config + 1});
+happens(sample, #{now := Now} = S) ->
+    does({sample, sample(Now + 1, Now, #{})}, S);
+happens(nodedown, S) ->
+    does(nodedown, S#{jobs := #{}});
+%% A job ends before its watch stops waiting for it.
+happens(Timed, #{timer := Ms} = S) when Timed =:= due; Timed =:= woken ->
+    does(Timed, case Ms >= 30_000 of true -> S#{jobs := #{}}; false -> S end);
+happens(retake, S) ->
+    does(retake, S);
+happens(Answer, #{jobs := #{attach := {Job, Config}} = Jobs} = S) ->
+    Answers = #{answered => {ok, probe}, stock => {ok, {stock, ~"no probe"}},
+                failed => {error, node, ~"hangs"}, deposed => {error, term, ~"a newer master"}},
+    Told = case Answer of answered -> Config; _ -> map_get(told, S) end,
+    does({attached, Job, map_get(Answer, Answers)},
+         S#{jobs := maps:remove(attach, Jobs), told := Told});
+happens(Answer, #{jobs := #{read := {Job, _}}} = S) ->
+    Read = case Answer of
+        answered -> {ok, (sample(1, 1, #{}))#{source := stock}};
+        _ -> {error, node, ~"hangs"}
+    end,
+    does({read, Job, Read}, S#{jobs := #{}});
+happens(_, S) ->
+    S.
+
+does(Event, #{w := W, now := Now, jobs := Jobs, timer := Timer, config := Config} = S) ->
+    {Effects, W1} = step(Event, Now, W),
+    Begun = #{Kind => {Job, Config} || {job, Kind, Job} <- Effects},
+    ?assertNot(is_map_key(attach, Begun) andalso is_map_key(attach, Jobs)),
+    S#{w := W1, now := Now + 1000, jobs := maps:merge(Jobs, Begun),
+       timer := lists:last([Timer | [Ms || {timer, Ms} <- Effects]])}.
 
 %% Groups that change are told; that there are more names is not.
 facts_test() ->

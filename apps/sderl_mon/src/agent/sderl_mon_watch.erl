@@ -15,6 +15,10 @@ Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds o
 | `reading` | a job reads it | |
 
 Only a sample makes a node `up`: a node that is stopped may still be connected.
+
+A node has one `attach` job at a time: the job tells the probe what is wanted, and of two jobs the
+one that begins first may end last. What changes meanwhile has another job begin after it. A sample
+may come before the answer of the job that asked for it.
 """.
 
 -export([new/2, step/3, report/1, sample/1, is_up/1, lane/1, age/2, shift/2]).
@@ -30,6 +34,7 @@ Only a sample makes a node `up`: a node that is stopped may still be connected.
     source := probe | stock | none,
     tries := non_neg_integer(),
     job := non_neg_integer(),
+    attach := attach(),
     last := undefined | sderl_mon_samples:sample(),
     facts := sderl_mon_samples:facts() | #{},
     %% The processes that the probe sent last; it sends them again to a new owner.
@@ -37,6 +42,9 @@ Only a sample makes a node `up`: a node that is stopped may still be connected.
     heard := integer() | undefined,
     asked := integer()
 }.
+%% A job that attaches the node is under way; another one is to follow it; it failed although
+%% samples come, and is begun again with the next one.
+-type attach() :: none | under_way | again | owed.
 -type event() ::
     due
     | seen
@@ -77,6 +85,7 @@ new(Node, Interval) ->
         source => none,
         tries => 0,
         job => 0,
+        attach => none,
         last => undefined,
         facts => #{},
         top => #{},
@@ -114,7 +123,7 @@ step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told, W1} = status(down, <<"the connection was lost">>, W),
     %% The result of the job under way will be ignored.
     {Told ++ [{timer, ?FIRST_RETRY_MS}],
-     next_job(W1#{phase := waiting, tries := 0, last := undefined})};
+     next_job(W1#{phase := waiting, attach := none, tries := 0, last := undefined})};
 step(nodedown, _, W) ->
     {[], W#{last := undefined}};
 step(woken, _, #{phase := probed} = W) ->
@@ -122,20 +131,19 @@ step(woken, _, #{phase := probed} = W) ->
 step(woken, Now, W) ->
     step(due, Now, W);
 %% A new term: another agent may have had the probe meanwhile, even if a sample has just arrived.
-%% Messages under way have the old term.
 step(retake, _, #{phase := Phase} = W)
   when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
     attach(W);
 step(retake, _, W) ->
     {[], W};
 %% The node is to be read in another way, or at another interval.
-step({configured, Interval}, _, #{phase := Phase} = W)
-  when Phase =:= waiting; Phase =:= attaching ->
+step({configured, Interval}, _, #{phase := waiting} = W) ->
     {[], W#{interval := Interval}};
 step({configured, Interval}, _, W) ->
     attach(W#{interval := Interval});
-step({attached, Job, Result}, Now, #{job := Job, phase := attaching} = W) ->
-    attached(Result, Now, W);
+step({attached, Job, Result}, Now, #{job := Job, attach := Attach} = W)
+  when Attach =:= under_way; Attach =:= again ->
+    answered(Result, Attach, Now, W#{attach := none});
 step({read, Job, {ok, Sample}}, Now,
      #{job := Job, phase := reading, interval := Interval, asked := Asked} = W) ->
     {Told, W1} = heard(Sample, Now, W),
@@ -144,11 +152,19 @@ step({read, Job, {error, Where, Why}}, _, #{job := Job, phase := reading} = W) -
     failed(Where, Why, W);
 step({sample, #{node := Node} = Sample}, Now, #{node := Node} = W) ->
     {Told, W1} = heard(Sample, Now, W#{source := probe}),
-    {Told ++ [{timer, silent_ms(W1)}], W1#{phase := probed}};
+    {Effects, W2} = case W1 of
+        #{attach := owed} -> attach(W1);
+        #{} -> {[{timer, silent_ms(W1)}], W1#{phase := probed}}
+    end,
+    {Told ++ Effects, W2};
 step(_, _, W) ->
     {[], W}.
 
-attach(W) -> job(attach, attaching, W).
+attach(#{attach := Attach} = W) when Attach =:= under_way; Attach =:= again ->
+    {[{timer, ?JOB_MS}], W#{phase := attaching, attach := again}};
+attach(W) ->
+    job(attach, attaching, W#{attach := under_way}).
+
 read(Now, W) -> job(read, reading, W#{asked := Now}).
 
 job(What, Phase, W) ->
@@ -156,6 +172,18 @@ job(What, Phase, W) ->
     {[{job, What, Job}, {timer, ?JOB_MS}], W1}.
 
 next_job(#{job := Job} = W) -> W#{job := Job + 1}.
+
+answered({error, Where, _} = Error, _, Now, #{phase := attaching} = W) when Where =/= term ->
+    attached(Error, Now, W);
+answered(_, again, _, W) ->
+    attach(W);
+answered(Result, under_way, Now, #{phase := attaching} = W) ->
+    attached(Result, Now, W);
+%% A sample came first.
+answered({ok, _}, under_way, _, W) ->
+    {[], W};
+answered({error, _, _}, under_way, _, W) ->
+    {[], W#{attach := owed}}.
 
 attached({ok, probe}, Now, #{heard := Heard} = W) ->
     {[{timer, silent_ms(W)}],
@@ -173,7 +201,8 @@ attached({error, Where, Why}, _, W) ->
 
 failed(Where, Why, #{tries := Tries} = W) ->
     {Told, W1} = status(where(Where), Why, W),
-    {Told ++ [{timer, retry_ms(Tries)}], W1#{phase := waiting, tries := Tries + 1}}.
+    {Told ++ [{timer, retry_ms(Tries)}],
+     W1#{phase := waiting, attach := none, tries := Tries + 1}}.
 
 where(link) -> down;
 where(node) -> unreachable.
