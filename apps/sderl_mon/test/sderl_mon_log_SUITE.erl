@@ -9,7 +9,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([comes_and_goes/1, told_by_its_node/1, no_cookies/1, silent_watcher/1, killed/1,
-         loaded_into_a_stock_node/1, found/1]).
+         loaded_into_a_stock_node/1, set_meanwhile/1, found/1]).
 %% On the nodes.
 -export([say/3, collector/0, watcher/0, got/1]).
 
@@ -21,7 +21,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [comes_and_goes, told_by_its_node, no_cookies, silent_watcher, killed,
-     loaded_into_a_stock_node, found].
+     loaded_into_a_stock_node, set_meanwhile, found].
 
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
@@ -241,6 +241,32 @@ loaded_into_a_stock_node(Config) ->
         {call(Fleet, Plain, code, is_loaded, [sderl_mon_probe_log]),
          call(Fleet, Plain, erlang, check_old_code, [sderl_mon_probe_log])} =:= {false, false}
     end).
+
+%% What is set while a node is being told of what was set before holds in the end.
+set_meanwhile(Config) ->
+    {Fleet, [N1, _, _, M1, _]} = cluster(Config),
+    ok = call(Fleet, M1, application, set_env,
+              [sderl_mon, config, #{seeds => [N1], interval_ms => 250, nodes => [N1]}]),
+    {ok, _} = call(Fleet, M1, application, ensure_all_started, [sderl_mon]),
+    await(fun() -> is_pid(call(Fleet, N1, ?MODULE, collector, [])) end),
+    Set = fun(Log) ->
+        ok = call(Fleet, M1, sderl_mon, set, [#{log => Log}]),
+        await(fun() ->
+            [Agent] = call(Fleet, M1, sderl_mon_agent_sup, agents, []),
+            {ok, #{config := Ordered}} = call(Fleet, M1, sderl_mon_agent, orders, [Agent]),
+            case Ordered of
+                #{log := off} -> Log =:= off;
+                #{log := #{level := Level}} -> Log =:= #{level => Level}
+            end
+        end)
+    end,
+    %% Nothing that takes time begins.
+    ok = call(Fleet, M1, sys, suspend, [sderl_mon_pool]),
+    Set(#{level => error}),
+    Set(off),
+    ok = call(Fleet, M1, sys, resume, [sderl_mon_pool]),
+    await(fun() -> call(Fleet, N1, ?MODULE, collector, []) =:= none end),
+    ok = call(Fleet, M1, application, stop, [sderl_mon]).
 
 %% Two monitoring nodes, one of which keeps files: each has the log of all nodes, finds it by node
 %% and group, and says what is lost; the files outlive a restart, the other node goes on meanwhile.
