@@ -4,6 +4,29 @@
 -include_lib("sderl/src/core/sderl_op.hrl").
 -include_lib("sderl/src/core/sderl_row.hrl").
 
+-type epoch() :: {Counter :: integer(), Coordinator :: node()}.
+-type position() :: {epoch(), non_neg_integer()}.
+-type life() :: {node(), pos_integer()}.
+%% A list of operations that a member sent in a session.
+-type list_key() :: {Origin :: node(), Session :: integer(), Number :: pos_integer()}.
+%% A name that one client alone asks about, or that a node keeps for its whole life.
+-type own_name() :: {own, node(), Life :: pos_integer(), integer() | {keep, pos_integer()}}.
+%% How many operations others asked on the own name of a client.
+-type contest() :: {InAll :: non_neg_integer(), Unanswered :: integer()}.
+%% An operation that was asked, and its answer if there is one.
+-type asked() :: #{
+    op := sderl_core:op(),
+    node := node(),
+    group := term(),
+    life := pos_integer(),
+    who := term(),
+    since := integer(),
+    contest := contest(),
+    given_up => true,
+    answer => term(),
+    at => integer()
+}.
+
 %% The protocol's process of one group on one node. `seen` is what sderl_core:inspect/1 says of
 %% `st`.
 -record(p, {
@@ -12,7 +35,8 @@
     seen :: map(),
     mail = [] :: [term()],              % newest first
     due = false :: boolean(),           % a step is scheduled
-    cursors = #{} :: map(),
+    %% Where it goes on reading for whom: rows, or names that are still to be read.
+    cursors = #{} :: #{{chunk | homes, node()} => term()},
     %% of each node the last message, where that is a heartbeat
     heard = #{} :: #{node() => tuple()}
 }).
@@ -22,11 +46,11 @@
     %% the launch configuration; or every life founds an island
     config = none :: none | island | [node()],
     uid :: undefined | sderl_hello:uid(),   % which group of that name
-    first :: undefined | map(),         % the membership that this life began with
+    first :: undefined | sderl_membership:t(),  % the membership that this life began with
     p :: undefined | #p{},
     store :: undefined | sderl_sim_store:store(),
     %% groups of that name that it left
-    gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},
+    gone = #{} :: #{sderl_hello:uid() => {removed | deleted, sderl_membership:t()}},
     %% The file, which outlives the node where schedules have files: uid, membership and highest
     %% epoch, or that it left.
     file = none :: none | {sderl_hello:uid(), sderl_membership:t(), integer()} | left,
@@ -64,36 +88,40 @@
 
 %% The history of a group, to check its promises.
 -record(b, {
-    log = #{} :: map(),         % position => {when it was first seen, batch}
+    log = #{} :: #{position() => {FirstSeen :: integer(), [sderl_op:item()]}},
     %% the batch applied last, with the tables before and after it
     change = none :: none | {term(), term()},
-    tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
-    %% {origin, session, number of a list} => positions where it was answered
-    answered = #{} :: map(),
-    lists = #{} :: map(),       % operation => {origin, session, number of its list}
-    asked = #{} :: map(),       % {origin, session, number of a list} => its operations
-    promised = #{} :: map(),    % {node, life} => highest epoch acknowledged
-    began = #{} :: map(),       % epoch => when its coordinator first had its turn
-    truth = #{} :: map(),       % client's own name => {present, pid} | absent | unknown
-    contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
-    applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied
-    %% pid => {position where its name was taken away, {its home, version}, whether that home
-    %% counted}
-    removed = #{} :: map(),
-    %% pid => {epoch that its home brought it to, without the batch there}
-    brought = #{} :: map(),
-    refused = #{} :: map(),     % pid => {operation that was answered no, where, when}
-    used = #{} :: map(),        % pid => how many operations registered it: 1 or more
-    left = #{} :: map(),        % {node, life} that left the group
+    %% who had the table after a batch first
+    tables = #{} :: #{position() => {Hash :: non_neg_integer(), node(), Rows :: map()}},
+    answered = #{} :: #{list_key() => [position()]},    % where a list was answered
+    lists = #{} :: #{Operation :: term() => list_key()},
+    asked = #{} :: #{list_key() => [sderl_core:op()]},
+    promised = #{} :: #{life() => epoch()},     % highest epoch acknowledged
+    began = #{} :: #{epoch() => integer()},     % when its coordinator first had its turn
+    truth = #{} :: #{own_name() => {present, pid()} | absent | unknown},
+    contest = #{} :: #{own_name() => contest()},
+    %% number of the last batch applied
+    applied = #{} :: #{{node(), Life :: pos_integer(), epoch()} => non_neg_integer()},
+    %% Where the name of a process was taken away, of which home, and whether that counted.
+    removed = #{} :: #{pid() => {position(), {Home :: node(), sderl_row:version()}, boolean()}},
+    %% The epoch that its home brought it to, without that batch.
+    brought = #{} :: #{pid() => {epoch(), position()}},
+    %% The operation that was answered `no`, where and when.
+    refused = #{} :: #{pid() => {Operation :: term(), position(), integer()}},
+    used = #{} :: #{pid() => pos_integer()},    % how many operations registered it
+    left = #{} :: #{life() => removed | deleted},   % who left the group
     %% Of sderl_sim_strict:
     whole :: undefined | integer(),     % when all members were last one component
-    ordered = #{} :: map(),     % epoch => when its batches were, since then and answered, sorted
-    %% epoch => when its coordinator last had links, since then, over which nothing came
-    unheard = #{} :: map(),
-    tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
-    losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
-    told = #{} :: map(),        % pid that was told that it lost
-    gave_up = #{} :: map(),     % {pid, name} that an operation took from it where it lives
+    ordered = #{} :: #{epoch() => [integer()]},     % when its batches were, since then and answered
+    %% when its coordinator last had links, since then, over which nothing came
+    unheard = #{} :: #{epoch() => integer()},
+    %% the highest token of a name on a node
+    tokens = #{} :: #{{node(), Life :: pos_integer(), Name :: term()}
+                      => {pid(), sderl_row:version()}},
+    losers = #{} :: #{pid() => {Name :: term(), position()}},   % what it lost in a clash
+    told = #{} :: #{pid() => []},               % it was told that it lost
+    %% an operation took the name from it where it lives
+    gave_up = #{} :: #{{pid(), Name :: term()} => []},
     out = [] :: [node()],       % nodes whose removal was asked for
     deleted = false :: boolean(),
     majority = none :: term(),          % of sderl_sim_majority, in majority mode
@@ -131,7 +159,7 @@
     dead = #{} :: #{pid() => []},
     ids = 1 :: pos_integer(),
     pids = 0 :: non_neg_integer(),
-    ops = #{} :: map(),
+    ops = #{} :: #{Operation :: term() => asked()},
     opno = 0 :: non_neg_integer(),
     clients = 0 :: non_neg_integer(),           % a node and group
     asking = true :: boolean(),                 % clients go on
@@ -142,7 +170,7 @@
     broke = 0 :: integer(),
     %% messages and bytes by kind, where they are counted
     sent = none :: none | #{atom() => {non_neg_integer(), non_neg_integer()}},
-    notes = #{} :: map(),                       % what a script keeps for later
+    notes = #{} :: #{term() => term()},         % what a script keeps for later
     steps = 0 :: non_neg_integer(),
     counts = #{} :: #{atom() => pos_integer()}, % faults
     %% ms from the last fault until all were one component

@@ -10,11 +10,6 @@ present with a pid, absent, or unknown. An answer that contradicts it is a viola
 
 -import(sderl_sim_world, [node/2, book/2, keep_book/3]).
 
--type contest() :: {InAll :: non_neg_integer(), Unanswered :: integer()}.
-
-%% An operation that a client asked: `op`, `node`, `group`, `life`, `who`, `contest`.
--type asked() :: #{atom() => term()}.
-
 -doc """
 A client asks. Operations of others on an own name are counted when asked and when answered: an
 answer makes something known only if none was under way.

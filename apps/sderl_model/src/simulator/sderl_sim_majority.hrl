@@ -1,9 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% The state of a group in the sderl_sim_majority* modules. Private to them.
 
--type epoch() :: term().
--type position() :: {epoch(), non_neg_integer()}.
-
 %% The committed log of a group, as far as it is known.
 -record(q, {
     electors = [] :: [node()],                  % the members after the last committed batch
