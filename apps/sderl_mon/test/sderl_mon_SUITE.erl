@@ -231,12 +231,19 @@ stock(_) ->
         ok = call(Fleet, M, sderl_mon, set, [#{inject => true}]),
         await(fun() -> Sources() =:= [probe, probe, probe] orelse Sources() end),
         told(Fleet, M, Ss),
+        %% And without again: the probes end.
+        Probes = fun() -> [call(Fleet, S, erlang, whereis, [sderl_mon_probe]) || S <- Ss] end,
+        ok = call(Fleet, M, sderl_mon, set, [#{probe => stock}]),
+        await(fun() ->
+            {Sources(), Probes()} =:= {[stock, stock, stock], [undefined, undefined, undefined]}
+                orelse {Sources(), Probes()}
+        end),
+        told(Fleet, M, Ss),
+        ok = call(Fleet, M, sderl_mon, set, [#{probe => auto}]),
+        await(fun() -> Sources() =:= [probe, probe, probe] orelse Sources() end),
         %% It leaves nothing behind.
         ok = call(Fleet, M, application, stop, [sderl_mon]),
-        await(fun() ->
-            [call(Fleet, S, erlang, whereis, [sderl_mon_probe]) || S <- Ss] =:=
-                [undefined, undefined, undefined]
-        end),
+        await(fun() -> Probes() =:= [undefined, undefined, undefined] end),
         ok = sderl_fleet:stop_node(Fleet, M),
         [await(fun() ->
             lists:sort(Ss -- [S]) =:= lists:sort(call(Fleet, S, erlang, nodes, [connected]))

@@ -108,12 +108,12 @@ told_last_test_() ->
 
 told_last() ->
     Event = proper_types:elements([configured, retake, sample, sample, answered, answered, stock,
-                                   failed, deposed, due, woken, nodedown]),
+                                   failed, deposed, due, woken, nodedown, pool_died]),
     ?FORALL(Events, proper_types:list(Event), begin
         W = sderl_mon_watch:new(?N, 1000),
         Begun = #{w => W, now => 0, jobs => #{}, timer => 0, config => 0, told => none},
         Ended = lists:foldl(fun happens/2, Begun, [due | Events]),
-        Calm = lists:append(lists:duplicate(4, [due, answered, sample, answered])),
+        Calm = lists:append(lists:duplicate(40, [due_soon, answered, sample, answered])),
         #{config := Config, told := Told, jobs := Jobs} = lists:foldl(fun happens/2, Ended, Calm),
         ?WHENFAIL(io:format("~p~n", [Ended]),
                   {#{}, Config} =:= {maps:with([attach], Jobs), Told})
@@ -125,6 +125,13 @@ happens(sample, #{now := Now} = S) ->
     does({sample, sample(Now + 1, Now, #{})}, S);
 happens(nodedown, S) ->
     does(nodedown, S#{jobs := #{}});
+happens(pool_died, S) ->
+    S#{jobs := #{}};
+%% Samples come each second.
+happens(due_soon, #{timer := Ms} = S) when Ms >= 1000 ->
+    S;
+happens(due_soon, S) ->
+    does(due, S);
 %% A job ends before its watch stops waiting for it.
 happens(Timed, #{timer := Ms} = S) when Timed =:= due; Timed =:= woken ->
     does(Timed, case Ms >= 30_000 of true -> S#{jobs := #{}}; false -> S end);

@@ -197,6 +197,12 @@ terminate(_, State) ->
     _ = tell_hubs(#{}, rated(State)),
     ok.
 
+%% The node is to be read from here from now on.
+sampled(Pid, #{node := Node}, #{watches := Watches,
+                                spec := #{config := #{probe := stock}}} = State)
+  when is_map_key(Node, Watches), node(Pid) =:= Node ->
+    _ = sderl_mon_tell:message(Pid, {sderl_mon_probe, stop}),
+    State;
 sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes := Probes} = State)
   when is_map_key(Node, Watches), node(Pid) =:= Node ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
@@ -266,16 +272,14 @@ step(Node, Event, #{watches := Watches} = State) ->
 effect({timer, Ms}, Node, #{timers := Timers} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{timers := Timers#{Node => erlang:start_timer(Ms, self(), {due, Node})}};
-effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config},
-                                   watches := Watches} = State) ->
-    Spec = (maps:with(?READING, Config))#{term => Term, friends => Monitors},
+effect({job, attach, Job}, Node, #{watches := Watches} = State) ->
     Self = self(),
     Lane = case lists:member(Node, nodes(connected)) of
         true -> reach;
         false -> sderl_mon_watch:lane(maps:get(Node, Watches))
     end,
     ok = sderl_mon_pool:run(Lane, {attach, Node}, {attach, Node, Job},
-                            fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
+                            fun() -> attach(Node, Self) end, ?JOB_MS),
     State;
 effect({job, read, Job}, Node, State) ->
     ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job},
@@ -284,6 +288,16 @@ effect({job, read, Job}, Node, State) ->
     State;
 effect(told, Node, State) ->
     dirty([Node], State).
+
+%% By the orders at the time when the job runs, which may have waited for its turn.
+attach(Node, Agent) ->
+    maybe
+        {ok, #{term := Term, monitors := Monitors, config := Config}} ?= orders(Agent),
+        Spec = (maps:with(?READING, Config))#{term => Term, friends => Monitors},
+        sderl_mon_reach:attach(Node, Agent, Spec)
+    else
+        {error, gone} -> {error, node, <<"was not asked: its agent has ended">>}
+    end.
 
 %% An agent that was stopped heard nothing meanwhile, and must not report others as silent.
 due(Node, #{woke := Woke, told := Told, spec := #{config := #{interval_ms := Interval}}} = State) ->

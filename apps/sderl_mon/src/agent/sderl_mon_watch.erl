@@ -16,9 +16,9 @@ Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds o
 
 Only a sample makes a node `up`: a node that is stopped may still be connected.
 
-A node has one `attach` job at a time: the job tells the probe what is wanted, and of two jobs the
-one that begins first may end last. What changes meanwhile has another job begin after it. A sample
-may come before the answer of the job that asked for it.
+As long as jobs end in time, a node has one that attaches it at a time: such a job tells the probe
+what is wanted, and of two jobs the one that begins first may end last. What changes meanwhile has
+another job begin after it. A sample may come before the answer of the job that asked for it.
 """.
 
 -export([new/2, step/3, report/1, sample/1, is_up/1, lane/1, age/2, shift/2]).
@@ -40,10 +40,11 @@ may come before the answer of the job that asked for it.
     %% The processes that the probe sent last; it sends them again to a new owner.
     top := #{} | #{top := [sderl_mon_types:process()]},
     heard := integer() | undefined,
+    %% When the last job began.
     asked := integer()
 }.
-%% A job that attaches the node is under way; another one is to follow it; it failed although
-%% samples come, and is begun again with the next one.
+%% Of the jobs that attach the node: none is under way, one is, one is and another is to follow it
+%% (`again`), or one found no probe although samples come, and is begun anew with the next (`owed`).
 -type attach() :: none | under_way | again | owed.
 -type event() ::
     due
@@ -95,22 +96,22 @@ new(Node, Interval) ->
 
 -doc "One step.".
 -spec step(event(), Now :: integer(), watch()) -> {[effect()], watch()}.
-step(due, _, #{phase := waiting} = W) ->
-    attach(W);
+step(due, Now, #{phase := waiting} = W) ->
+    attach(Now, W);
 step(due, Now, #{phase := probed, heard := Heard, tries := Tries} = W) ->
     %% The probe may have ended unnoticed; asking for it again does no harm.
     {Told, W1} = status(unreachable, silence(Now, Heard), W),
-    {Effects, W2} = attach(W1#{tries := Tries + 1}),
+    {Effects, W2} = attach(Now, W1#{tries := Tries + 1}),
     {Told ++ Effects, W2};
-step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
-    attach(W);
+step(due, Now, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
+    attach(Now, W);
 step(due, Now, #{phase := stock} = W) ->
     read(Now, W);
 %% There is no connection, and the job may still wait for its turn, which says nothing about the
 %% node.
 step(due, _, #{phase := attaching, status := down, job := Job} = W) ->
     {[{job, attach, Job}, {timer, ?JOB_MS}], W};
-%% The process that had the job died.
+%% The process that had the job died, or the job still waits for its turn.
 step(due, _, #{phase := Phase} = W) when Phase =:= attaching; Phase =:= reading ->
     failed(node, <<"connected, and does not answer">>, W);
 %% Others have a link to it.
@@ -126,21 +127,21 @@ step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
      next_job(W1#{phase := waiting, attach := none, tries := 0, last := undefined})};
 step(nodedown, _, W) ->
     {[], W#{last := undefined}};
-step(woken, _, #{phase := probed} = W) ->
-    attach(W);
+step(woken, Now, #{phase := probed} = W) ->
+    attach(Now, W);
 step(woken, Now, W) ->
     step(due, Now, W);
 %% A new term: another agent may have had the probe meanwhile, even if a sample has just arrived.
-step(retake, _, #{phase := Phase} = W)
+step(retake, Now, #{phase := Phase} = W)
   when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
-    attach(W);
+    attach(Now, W);
 step(retake, _, W) ->
     {[], W};
 %% The node is to be read in another way, or at another interval.
 step({configured, Interval}, _, #{phase := waiting} = W) ->
     {[], W#{interval := Interval}};
-step({configured, Interval}, _, W) ->
-    attach(W#{interval := Interval});
+step({configured, Interval}, Now, W) ->
+    attach(Now, W#{interval := Interval});
 step({attached, Job, Result}, Now, #{job := Job, attach := Attach} = W)
   when Attach =:= under_way; Attach =:= again ->
     answered(Result, Attach, Now, W#{attach := none});
@@ -152,18 +153,24 @@ step({read, Job, {error, Where, Why}}, _, #{job := Job, phase := reading} = W) -
     failed(Where, Why, W);
 step({sample, #{node := Node} = Sample}, Now, #{node := Node} = W) ->
     {Told, W1} = heard(Sample, Now, W#{source := probe}),
-    {Effects, W2} = case W1 of
-        #{attach := owed} -> attach(W1);
-        #{} -> {[{timer, silent_ms(W1)}], W1#{phase := probed}}
+    {Effects, W2} = case is_owed(Now, W1) of
+        true -> attach(Now, W1#{attach := none});
+        false -> {[{timer, silent_ms(W1)}], W1#{phase := probed}}
     end,
     {Told ++ Effects, W2};
 step(_, _, W) ->
     {[], W}.
 
-attach(#{attach := Attach} = W) when Attach =:= under_way; Attach =:= again ->
+%% Whether the probe tells although the last job failed or found none, or its answer is lost.
+is_owed(_, #{phase := Phase}) when Phase =/= probed, Phase =/= attaching -> true;
+is_owed(_, #{attach := none}) -> false;
+is_owed(_, #{attach := owed}) -> true;
+is_owed(Now, #{asked := Asked}) -> Now - Asked > ?JOB_MS.
+
+attach(_, #{attach := Attach} = W) when Attach =:= under_way; Attach =:= again ->
     {[{timer, ?JOB_MS}], W#{phase := attaching, attach := again}};
-attach(W) ->
-    job(attach, attaching, W#{attach := under_way}).
+attach(Now, W) ->
+    job(attach, attaching, W#{attach := under_way, asked := Now}).
 
 read(Now, W) -> job(read, reading, W#{asked := Now}).
 
@@ -175,14 +182,14 @@ next_job(#{job := Job} = W) -> W#{job := Job + 1}.
 
 answered({error, Where, _} = Error, _, Now, #{phase := attaching} = W) when Where =/= term ->
     attached(Error, Now, W);
-answered(_, again, _, W) ->
-    attach(W);
+answered(_, again, Now, W) ->
+    attach(Now, W);
 answered(Result, under_way, Now, #{phase := attaching} = W) ->
     attached(Result, Now, W);
-%% A sample came first.
-answered({ok, _}, under_way, _, W) ->
+%% A sample came meanwhile.
+answered({ok, probe}, under_way, _, W) ->
     {[], W};
-answered({error, _, _}, under_way, _, W) ->
+answered(_, under_way, _, W) ->
     {[], W#{attach := owed}}.
 
 attached({ok, probe}, Now, #{heard := Heard} = W) ->
