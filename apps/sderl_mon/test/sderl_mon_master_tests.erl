@@ -82,6 +82,34 @@ adopts_test() ->
         [['m1@h'], ?MONITORS]
     ).
 
+%% It leads once it has read what its agents report, however long that takes it, unless one of them
+%% does not report for 3 s.
+reports_are_read_test() ->
+    Specs = [#{scope => Scope, term => 7, nodes => [Node], monitors => ['m1@h'], hubs => ['m1@h'],
+               config => maps:get(config, shared())} || {Scope, Node} <- [{a, 'a@h'}, {b, 'b@h'}]],
+    Report = fun(Scope, Node) ->
+        {peer, report, 'm1@h', #{scope => Scope, term => 7, nodes => #{
+            Node => #{status => up, why => <<>>, source => probe, facts => #{}, peers => []}}}}
+    end,
+    Leads = fun(Core) -> sderl_mon_master_core:leads(Core) end,
+    At = fun(Events, Core) ->
+        lists:foldl(fun({Now, Event}, C) ->
+            element(2, sderl_mon_master_core:step(Event, Now, C))
+        end, Core, Events)
+    end,
+    New = At([{0, {adopted, Specs}}, {1000, Report(a, 'a@h')}, {1000, tick}],
+             sderl_mon_master_core:new('m1@h', shared(), 0)),
+    ?assertNot(Leads(New)),
+    ?assert(Leads(At([{1100, Report(b, 'b@h')}, {1200, tick}], New))),
+    ?assertNot(Leads(At([{2400, tick}], New))),
+    ?assert(Leads(At([{2400, tick}, {3200, tick}], New))),
+    %% Its virtual machine stood still, and the tick is read first.
+    Still = At([{9000, tick}], New),
+    ?assertNot(Leads(Still)),
+    ?assert(Leads(At([{9000, Report(b, 'b@h')}, {9200, tick}], Still))).
+
+shared() -> sderl_mon_shared:new(sderl_mon_config:defaults()).
+
 where(Running) ->
     #{M => lists:sort([{S, Ns} || #{scope := S, nodes := Ns} <- Specs]) || M := Specs <- Running}.
 

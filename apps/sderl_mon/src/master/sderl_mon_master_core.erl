@@ -48,7 +48,8 @@ its nodes as watched by a newer master.
 -define(BEAT_MS, 500).
 -define(DEAD_MS, 3000).
 -define(GRACE_MS, 1500).
--define(ADOPT_MS, 400).
+%% At most so long it waits for the reports of agents that it has found.
+-define(ADOPT_MS, 3000).
 -define(SETTLE_MS, 20).
 -define(CONNECT_MS, 2000).
 -define(AGAIN_MS, 5000).
@@ -86,6 +87,7 @@ new(Self, #{config := Config, stamps := Stamps}, Now) ->
         seen => 0,
         begun => Now,
         hold => Now,
+        awaited => [],
         last_tick => Now,
         last_beat => Now - ?BEAT_MS,
         last_topology => Now,
@@ -131,6 +133,7 @@ step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
         nodes := sderl_mon_members:unknown([N || #{nodes := Nodes} <- Specs, N <- Nodes], Now),
         seen := lists:max([Seen | [T || #{term := T} <- Specs]]),
         placement := Placement,
+        awaited := maps:keys(Placement),
         hold := Now + ?ADOPT_MS
     }};
 step({monitor_down, Node}, Now, #{beats := Beats} = State) when is_map_key(Node, Beats) ->
@@ -144,9 +147,10 @@ step({peer, Kind, From, Payload}, Now, #{self := Self} = State)
 step(_, _, State) ->
     {[], State}.
 
-%% This node was stopped, so the silence of others meanwhile says nothing about them.
+%% This node was stopped, so the silence of others meanwhile says nothing about them, and what its
+%% agents reported may still wait to be read.
 woken(Now, #{last_tick := Last, beats := Beats} = State) when Now - Last > ?DEAD_MS div 2 ->
-    State#{beats := #{M => B#{at := Now} || M := B <- Beats}};
+    State#{beats := #{M => B#{at := Now} || M := B <- Beats}, hold := Now + ?ADOPT_MS};
 woken(_, State) ->
     State.
 
@@ -201,8 +205,10 @@ beating(Now,
     #{term => Term, seen => Seen, lead => Role =:= leader, version => Version,
       hears => live(Now, State) -- [Self], stamps => Stamps}.
 
-grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
-    Now < Hold orelse (Now - Begun < ?GRACE_MS
+grace(Now, #{begun := Begun, hold := Hold, awaited := Awaited, self := Self,
+             answered := Answered} = State) ->
+    (Awaited =/= [] andalso Now < Hold)
+        orelse (Now - Begun < ?GRACE_MS
                        andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
 
 elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := Seen} = State) ->
@@ -297,7 +303,8 @@ heard(assign, From, #{term := Term, version := Version, placement := Placement,
   when Term >= Seen ->
     {Effects, State1} = adopt(Plan, State#{
         role := follower, leader := From, seen := Term, term := Term, version := Version,
-        placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
+        placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan),
+        awaited := []
     }),
     Nodes = maps:merge(sderl_mon_members:unknown(maps:keys(Members), 0), maps:get(nodes, State1)),
     {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes, led := Nodes}};
@@ -306,9 +313,10 @@ heard(config, _, Set, _, State) ->
         {[], State} -> {[], State};
         {Effects, State1} -> add(Effects, settle(State1))
     end;
-heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
+heard(report, From, #{scope := Scope, nodes := Reports}, Now,
+      #{placement := Placement, awaited := Awaited} = State) ->
     case maps:get(Scope, Placement, From) of
-        From -> reported(Reports, Now, State);
+        From -> reported(Reports, Now, State#{awaited := lists:delete(Scope, Awaited)});
         %% The agent was moved, and does not know it yet.
         _ -> {[], State}
     end;

@@ -29,6 +29,7 @@ the owner.
 -import(sderl_mon_probe_text, [text/2]).
 -import(sderl_mon_probe_work, [magnitude/1, message/3, now_ms/0, now_us/0]).
 
+-define(STOP_MS, 15_000).
 -define(LEASE_MS, 15_000).
 -define(EARLY_MS, 50).
 -define(SLOW_MS, 10_000).
@@ -111,8 +112,8 @@ start(#{owner := _} = Opts) ->
         {ok, _} -> ask({start, Opts})
     end.
 
--doc "Ends the probe of this node; returns when it has ended.".
--spec stop() -> ok.
+-doc "Ends the probe of this node; returns when it has ended, or an error if it has not in 15 s.".
+-spec stop() -> ok | {error, timeout}.
 stop() ->
     case whereis(?MODULE) of
         undefined -> ok;
@@ -121,8 +122,9 @@ stop() ->
             Pid ! {?MODULE, stop},
             receive
                 {'DOWN', Mon, process, _, _} -> ok
-            after 5000 ->
-                true = demonitor(Mon, [flush]), ok
+            after ?STOP_MS ->
+                true = demonitor(Mon, [flush]),
+                {error, timeout}
             end
     end.
 
