@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_SUITE).
 -moduledoc """
-Benchmarks of a second on two or three real nodes: that they run and what they give, never
-how fast it is.
+Short benchmarks on one to four real nodes. The suite checks that they run and which metrics they
+give, never how large the values are.
 """.
 
 -behaviour(ct_suite).
@@ -42,7 +42,7 @@ all() ->
     ] ++ sderl_ct:in_long_runs([in_turn]).
 
 registry_yardstick(_Config) ->
-    %% Two groups of two: a node has one link.
+    %% Two groups of two nodes: each node has one link.
     check(measure(sderl_bench_impl_yardstick, 4, 2), 1).
 
 registry_global(_Config) ->
@@ -54,7 +54,7 @@ registry_pg(_Config) ->
 registry_s_group(_Config) ->
     check(measure(sderl_bench_impl_s_group, 4, 2), 1).
 
-%% Those of other projects that this machine has.
+%% Registries of other projects, as far as toolchain/peers has made them on this machine.
 registry_peers(Config) ->
     Program = filename:join([code:lib_dir(sderl_bench), "src", "../../../toolchain/peers"]),
     case string:lexemes(os:cmd(Program), " \n") of
@@ -96,7 +96,7 @@ names_held(_Config) ->
     {ok, Metrics} = sderl_bench_registry:run(sderl_bench_impl_yardstick, Params, "test"),
     check(Metrics, 1).
 
-%% The command line: implementations in turn, a line of JSON for each run.
+%% The command line: the implementations take turns, and each run is a line of JSON.
 in_turn(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "results.json"),
     Args = ["bench", "registry", "--impl", "yardstick,pg", "--nodes", "2", "--clients", "1",
@@ -120,7 +120,7 @@ in_turn(Config) ->
      || Result <- Results
     ].
 
-%% Every node claims the same names at once; each name has one winner, the same everywhere.
+%% All nodes claim the same names at the same time. Each name has one winner, the same on all nodes.
 yardstick_is_unique(_Config) ->
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 3}]}),
     Nodes = sderl_fleet:nodes(Fleet),
@@ -138,7 +138,7 @@ yardstick_is_unique(_Config) ->
 claim(Names) ->
     [Name || Name <- Names, yes =:= sderl_bench_yardstick:register(Name, self())].
 
-%% A registry that fails must not look fast: its nodes have no scope for pg.
+%% A registry that fails must not look fast. Here pg fails, because the node has no scope for it.
 failures_are_counted(_Config) ->
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 1}]}),
     [Node] = sderl_fleet:nodes(Fleet),
@@ -153,7 +153,7 @@ failures_are_counted(_Config) ->
     },
     ?assertMatch({error, {late, _}},
                  sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, load, [Load], 60_000)),
-    %% On a busy machine a node may be asked when its clients should have begun.
+    %% On a busy machine the call may reach the node after the time at which its clients begin.
     InTime = fun InTime(Us) ->
         Later = Load#{begin_us := os:system_time(microsecond) + Us},
         case sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, load, [Later], 60_000) of
@@ -163,7 +163,7 @@ failures_are_counted(_Config) ->
     end,
     Tally = InTime(1_000_000),
     ct:log("~tp", [Tally]),
-    %% Both clients gave up after so many failures in a row.
+    %% Each of the two clients gave up after 100 failures in a row.
     ?assertMatch(#{pairs := 0, errors := 200, reasons := [{register, {exit, {noproc, _}}} | _]},
                  Tally),
     ok = sderl_fleet:stop(Fleet).

@@ -10,14 +10,14 @@ options_test_() ->
         ?_assertEqual({error, "--rest-s must be at least 1, not 0"}, options(["--rest-s", "0"])),
         ?_assertEqual({error, "--nodes: \"many\" is no whole number from 2 to 2000"},
                       options(["--nodes", "many"])),
-        %% What the planner cannot do it says itself.
+        %% For an impossible plan the error has the planner's own text.
         ?_assertMatch({error, "--nodes 20: no plan of 20 nodes" ++ _},
                       options(["--nodes", "20,40", "--max-links", "3"]))
     ].
 
 options(Args) -> sderl_bench_options:checked("cluster", sderl_bench_cluster_experiment, Args).
 
-%% Two nodes, one with a link too few, over ten seconds at rest and five traced.
+%% Two nodes, one of which lacks a link. They are at rest for ten seconds, and traced for five.
 metrics_test() ->
     {ok, Plan} = sderl_bench_cluster:plan(20, #{group_size => 8, gateways => 1, max_links => 14}),
     Seen = #{
@@ -27,7 +27,7 @@ metrics_test() ->
         started_ms => 3000,
         started_cpu_ms => [300],
         formed_ms => 4500,
-        %% A system that does not tell.
+        %% The system does not report the processor time.
         formed_cpu_ms => [],
         formed => [formed(3, 10), formed(5, 30)],
         expected_links => [3, 6],

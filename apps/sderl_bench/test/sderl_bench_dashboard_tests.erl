@@ -5,7 +5,8 @@
 
 -define(S, sderl_bench_dashboard_socket).
 
-%% Messages of all lengths, in pieces of any size; a ping between the parts of one.
+%% Messages with each encoding of the length, sent in pieces of several sizes. One message is
+%% fragmented, with a ping between its fragments.
 socket_test_() ->
     Frame = fun(Seq, Length) ->
         iolist_to_binary(["{\"seq\":", integer_to_list(Seq), ",\"type\":\"frame\",\"x\":\"",
@@ -40,7 +41,8 @@ refused_test() ->
     ?assertEqual({error, {refused, ~"HTTP/1.1 401 Unauthorized"}},
                  ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"no"})).
 
-%% What a server sends, Size bytes at a time; it knows that all was taken when the pong is there.
+%% Plays a server that sends `Sent`, `Size` bytes at a time. The pong shows that the client has read
+%% everything up to the ping.
 talk(Sent, Size) ->
     {ok, Listen} = gen_tcp:listen(0,
                                   [binary, {ip, {127, 0, 0, 1}}, {active, false}, {nodelay, true}]),

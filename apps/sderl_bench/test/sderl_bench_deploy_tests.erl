@@ -21,11 +21,13 @@ options_test_() ->
         ?_assertMatch({error, "--nodes must be at least 1" ++ _}, Checked(["--nodes", "0"]))
     ].
 
-%% As many together as operations do, and never none.
+%% On all hosts together as many at a time as the operations service starts, and at least one on
+%% each.
 at_once_test() ->
     ?assertEqual([8, 4, 2, 1, 1], [sderl_bench_deploy:at_once(N) || N <- [1, 2, 4, 8, 100]]).
 
-%% Published tables: of 6 values the first and the last, of 10 the second and the ninth.
+%% The ranks are those of published tables: the first and the last of 6 values, the second and the
+%% ninth of 10.
 median_interval_test() ->
     ?assertEqual({3.0, 3, 3}, sderl_bench_series:median_interval([3])),
     ?assertEqual({3.5, 1.0, 6.0}, sderl_bench_series:median_interval([6, 5, 4, 3, 2, 1])),
@@ -38,7 +40,7 @@ median_interval_property_test() ->
         {Median, Low, High} = sderl_bench_series:median_interval(Values),
         Low =< Median andalso Median =< High
             andalso lists:member(Low, Values) andalso lists:member(High, Values)
-            %% The order of the values says nothing.
+            %% The order of the values does not matter.
             andalso {Median, Low, High}
                 =:= sderl_bench_series:median_interval(lists:reverse(Values))
     end), [{numtests, 200}, quiet])).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_deployment_SUITE).
 -moduledoc """
-`bin/sderl bench deploy` and `upgrade` with a few real nodes: that they run, what they give, and
-that nothing is left; never how fast it is.
+`bin/sderl bench deploy` and `upgrade` with a few real nodes. The suite checks that they run and
+which metrics they give, never how fast they are.
 """.
 
 -behaviour(ct_suite).
@@ -17,7 +17,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() ->
     [deploy, upgrade | sderl_ct:in_long_runs([killed])].
 
-%% Over OpenSSH where that is there, else on folders.
+%% The hosts are OpenSSH servers where these are available, else folders.
 deploy(Config) ->
     Via = case sderl_bench_ops_hosts:has_servers() of
         true -> "servers";
@@ -28,7 +28,8 @@ deploy(Config) ->
     [Simulated, Pair, Summary] = [Metrics || #{<<"metrics">> := Metrics} <- Results],
     ?assertMatch(#{<<"done">> := true, <<"deploy_other_s">> := Other} when Other < 20, Simulated),
     #{<<"timers_s">> := Timers, <<"makespan_s">> := Makespan} = Simulated,
-    %% Nine on a host and eight at a time: two after one another on one of them.
+    %% Each host has nine nodes and starts at most eight at a time. So one start follows another,
+    %% and each takes at least 1 s.
     ?assert(Timers >= 2),
     ?assert(Makespan >= Timers),
     ?assertMatch(#{<<"ops_s">> := Ops, <<"bare_s">> := Bare} when Ops > 0 andalso Bare > 0,

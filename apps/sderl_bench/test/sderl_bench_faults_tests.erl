@@ -15,7 +15,8 @@ compare_test() ->
     Good = Find([Whole, lists:reverse(Whole)]),
     ?assertEqual(#{lost => [], came_back => [], equal => true}, Good),
     ?assert(sderl_bench_faults_tally:is_whole(Good)),
-    %% What is under way may be there, and a far name of which nobody was told; but everywhere.
+    %% A name with an operation under way may be in the tables, and so may a far name whose process
+    %% was not told of it; but then in all tables.
     ?assert(sderl_bench_faults_tally:is_whole(Find([[{{a, 3}, R}, {{{far, n}, 7}, R} | Whole]
                                                     || _ <- [1, 2]]))),
     ?assertMatch(#{lost := [], came_back := [], equal := false},
@@ -32,8 +33,8 @@ held_twice_test() ->
     end,
     ?assertEqual([], Find([{a, P, 1, 5}, {a, Q, 5, 9}, {b, R, 2, infinity}])),
     ?assertEqual([{a, {P, Q}}], Find([{a, Q, 4, 9}, {a, P, 1, 5}])),
-    %% One that is no end to overlaps all that come later; one that was told before its answer held
-    %% nothing.
+    %% A claim without an end overlaps all later ones. A claim whose process was told of the lost
+    %% majority before the answer came held nothing.
     ?assertEqual([{a, {P, Q}}, {a, {P, R}}],
                  Find([{a, P, 1, infinity}, {a, Q, 2, 3}, {a, R, 7, infinity}])),
     ?assertEqual([], Find([{a, P, 4, 2}, {a, Q, 3, infinity}])).
@@ -65,7 +66,8 @@ digest_test() ->
     ?assertNotEqual(Whole, sderl_bench_faults_watch:digest([{{n, 21}, pid(1)} | tl(Pairs)])),
     ?assertEqual({0, 0}, sderl_bench_faults_watch:sum([])).
 
-%% Each fault is in one module's table, and can be named.
+%% Each fault is found by its name. Faults of a coordinator or of the launch configuration do not
+%% apply to `global`; a fault that needs silent links is impossible without network namespaces.
 kinds_test() ->
     Kinds = sderl_bench_faults_kind:all(),
     Names = [Name || #{name := Name} <- Kinds],
@@ -109,6 +111,6 @@ help_test() ->
     Flat = unicode:characters_to_list(Text),
     [?assertMatch({Name, [_ | _]}, {Name, string:find(Flat, atom_to_list(Name))})
      || #{name := Name} <- sderl_bench_faults_kind:all()],
-    %% argparse wraps what is wider, and not well.
+    %% argparse wraps longer lines, and does it badly.
     [_Usage, Told] = string:split(Flat, "Breaks"),
     ?assertEqual([], [Line || Line <- string:split(Told, "\n", all), length(Line) > 80]).

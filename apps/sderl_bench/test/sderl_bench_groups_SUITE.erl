@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_groups_SUITE).
 -moduledoc """
-The benchmarks of routing, placement, plans, many groups and a cluster on a few real nodes and for a
-moment: that they run and what they give, never how fast it is.
+Short runs of the benchmarks of routing, placement, plans, many groups and a cluster, on a few real
+nodes. The suite checks that they run and which metrics they give, never how fast they are.
 """.
 
 -behaviour(ct_suite).
@@ -47,7 +47,8 @@ route_rest(Config) ->
      || {_, Metrics} <- Calls,
         Key <- [<<"calls_per_s">>, <<"bytes_per_call">>, <<"messages_per_call">>]],
     ?assertMatch([0, 0, 0], [maps:get(<<"failed_calls">>, Metrics) || {_, Metrics} <- Calls]),
-    %% Two groups of three, and a hub for each gateway.
+    %% Two groups of three nodes. Each has two gateways, one to each of two hubs: a gateway has two
+    %% links in its group and one in its hub.
     [{_, Links}] = Of(<<"links">>),
     ?assertMatch(#{<<"links_per_node_max">> := 3, <<"predicted_links_per_node_max">> := 3,
                    <<"mesh_links_per_node">> := 5, <<"unanswered_calls">> := 0, <<"calls">> := 6},

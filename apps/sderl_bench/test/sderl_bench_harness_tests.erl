@@ -13,8 +13,8 @@ snapshot(AtS, Cpu, Sent) ->
     #{at_us => 1_000_000 * AtS, cpu_ms => Cpu, memory_kib => 2048, memory_peak_kib => 4096,
       sent => Sent}.
 
-%% A link that stayed counts what it sent meanwhile, one that was made anew or is new all it sent,
-%% one that is gone nothing.
+%% For a connection that was there before, the traffic since then counts; for a new connection, also
+%% one that replaced another, all its traffic; for one that is gone, nothing.
 usage_test() ->
     Before = [{a, snapshot(100, #{b => {p1, 1000, 10, 5}, c => {p2, 500, 5, 5}})},
               {b, snapshot(50, #{a => {q, 0, 0, 0}})}, {x, snapshot(0, #{})}],
@@ -35,11 +35,11 @@ usage_test() ->
     ?assertMatch(#{cpu_us_per_op := 30_000.0, bytes_per_op := 381.0, messages_per_op := 2.0,
                    packets_per_op := 1.4, links_per_node_max := 3, nodes_metered := 2}, Metrics),
     ?assert(abs(maps:get(cpu_pct, Metrics) - 15.0 / Cores) < 1.0e-6),
-    %% Nothing done, nothing known.
+    %% Without operations there are no values for each operation.
     ?assertMatch(#{cpu_us_per_op := undefined, bytes_per_op := undefined, bytes := 3810},
                  sderl_bench_meter:metrics(Usage, 0)).
 
-%% Packets of which some are not known are not known.
+%% The number of packets is unknown if that of any link is unknown.
 unknown_packets_test() ->
     Usage = sderl_bench_meter:usage([{a, snapshot(0, #{})}], [
         {a, snapshot(0, #{b => {p, 1, 1, undefined}, c => {q, 1, 1, 1}})}
@@ -51,8 +51,8 @@ nobody_test() ->
     ?assertMatch(#{links_per_node_max := 0, per_node := []},
                  sderl_bench_meter:metrics(sderl_bench_meter:usage([], []), 0)).
 
-%% What really goes over a link is counted: bytes at least, and packets where there are any to
-%% count.
+%% The traffic of a real link is counted: bytes and messages, and packets where the system reports
+%% them.
 around_test_() ->
     {timeout, 60, fun() ->
         {ok, Fleet} = sderl_fleet:start(#{families => [#{name => m, count => 2}]}),
@@ -67,10 +67,10 @@ around_test_() ->
             #{total := #{bytes := Bytes, messages := Messages, packets := Packets},
               per_node := [#{node := A, bytes := Sent}, #{node := B}]} = Usage,
             ?assert(Bytes > 1_000_000 andalso Sent > 1_000_000 andalso Messages >= 2),
-            %% Loopback's segments have up to 64 KiB.
+            %% A segment on the loopback has at most 64 KiB.
             ?assert(Packets =:= undefined orelse (Packets >= 16 andalso Packets < 10_000)),
             ?assertMatch(#{links_per_node_max := 1, links_total := 1}, Usage),
-            %% One that does not answer is left out.
+            %% A node that does not answer is left out.
             ok = sderl_fleet:kill(Fleet, B),
             ?assertMatch({ok, #{per_node := [#{node := A}]}},
                          sderl_bench_meter:around(Fleet, Nodes, fun() -> ok end))
@@ -81,7 +81,8 @@ around_test_() ->
 
 %% ---------------------------------------------------------------- watch
 
-%% With s_groups and without, until it ends in any way; nothing is left on the nodes.
+%% Nodes with and without the library are monitored while the function runs. However it ends,
+%% nothing of the monitoring is left on the nodes.
 watch_test_() ->
     {timeout, 120, fun() ->
         {ok, Fleet} =
@@ -123,7 +124,7 @@ times(N, Pace) ->
     {Times, _} = lists:mapfoldl(fun(_, P) -> sderl_bench_pace:next(P) end, Pace, lists:seq(1, N)),
     Times.
 
-%% In order, as many as asked for, and the same again with the same seed.
+%% The times are in order and have the wanted rate, and the same seed gives the same times.
 pace_test() ->
     lists:foreach(fun({Kind, Rate}) ->
         New = fun(Seed) -> sderl_bench_pace:new(#{rate => Rate, seed => Seed, kind => Kind}) end,
@@ -131,7 +132,7 @@ pace_test() ->
         ?assertEqual(Times, lists:sort(Times)),
         ?assertEqual(Times, times(10_000, New({1, a}))),
         ?assertNotEqual(Times, times(10_000, New({2, a}))),
-        %% Four standard deviations of the sum of so many gaps are 4 %.
+        %% Four standard deviations of the sum of 10,000 exponential gaps are 4 % of it.
         Mean = lists:last(Times) / 10_000 * Rate / 1.0e9,
         ?assert(abs(Mean - 1) < 0.04)
     end, [{poisson, 1000}, {poisson, 0.5}, {even, 1000}, {even, 0.25}]).
@@ -162,8 +163,8 @@ options_test() ->
     ?assertEqual("--repeat must be at least 1, not 0", Checked(["--repeat", "0"])),
     ?assertMatch("--nodes 1000000: the nodes need " ++ _, Checked(["--nodes", "2,1000000"])).
 
-%% The text of all the series, in turns, and each result written at once; an error ends it and what
-%% was measured is kept.
+%% The points are measured in turns, and each result is written at once. An error ends the series,
+%% and the results before it are kept.
 run_test() ->
     File = filename:join(sderl_bench_tmp(), "series.json"),
     {ok, Output} = sderl_bench_output:open(File),
@@ -193,7 +194,7 @@ run_test() ->
     {error, Late} = sderl_bench_series:run(test, Points, 1, Break, Show, Output),
     ?assertEqual("2/4 b, 1 node: the program x is not on the PATH",
                  unicode:characters_to_list(Late)),
-    %% Not what failed at once: that had nothing to show.
+    %% The series that failed at its first point has shown nothing.
     receive {shown, 1} -> ok end,
     ok = sderl_bench_output:close(Output),
     {ok, Json} = file:read_file(File),

@@ -52,7 +52,7 @@ merging_is_adding() ->
         ?H:merge([of_list(L) || L <- Lists]) =:= of_list(lists:append(Lists))
     ).
 
-%% As many of each magnitude.
+%% All magnitudes are equally frequent.
 value() ->
     ?LET(Bits, range(0, 39), range(0, 1 bsl Bits)).
 

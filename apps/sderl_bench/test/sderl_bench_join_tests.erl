@@ -12,7 +12,8 @@ metrics_test() ->
         %% before the join
         {2 * Second, 10},
         {3 * Second, 20},
-        %% under way when it begins; during it; after it
+        %% A write that is under way when the join begins counts as during it; the next one begins
+        %% during the join, the last one after it.
         {5 * Second - 10, 500},
         {5 * Second + 100, 40},
         {8 * Second, 1000}

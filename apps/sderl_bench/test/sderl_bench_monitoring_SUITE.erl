@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_SUITE).
 -moduledoc """
-The benchmarks of the monitoring and `bin/sderl bench operations` on few real nodes: that they run
-and what they give, never how fast it is.
+The benchmarks of the monitoring and `bin/sderl bench operations` on a few real nodes. The suite
+checks that they run and which metrics they give, never how fast they are.
 """.
 
 -behaviour(ct_suite).
@@ -54,17 +54,18 @@ log(Config) ->
     [#{~"told_s" := Off}, #{~"told_s" := On, ~"lost_s" := Lost},
      #{~"told_s" := All, ~"lost_s" := None}] = [M || #{~"metrics" := M} <- Results],
     ?assert(Off == 0 andalso On > 0 andalso Lost > 0 andalso All > On, {Off, On, Lost, All}),
-    %% As many may wait.
+    %% With `all` the limit is 10,000 events a second, so none of the 500 is left out.
     ?assert(None == 0, None).
 
-%% How late they are says nothing on a machine that does other things.
+%% The delay of the alarms is not checked, because other tests use the machine at the same time.
 alarms(_) ->
     Size = #{live => 3, nodes => 20, groups => 2, seed => 1},
     {ok, Metrics} = sderl_bench_alarms:run(Size, "alarms"),
     ?assertMatch(#{changes := 14, alarms_lost := 0, order_broken := 0,
                    alarm_ms := #{median := Ms}} when Ms > -1_000, Metrics).
 
-%% What the probe's share is says nothing here; whether it is too much does its own test.
+%% The size of the probe's share is not checked here. The verdict on it has its own test
+%% (`sderl_bench_operations_tests:overhead_verdict_test/0`).
 disk_and_overhead(Config) ->
     File = results_file(Config),
     _ = sderl_cli_bench:run(["operations", "--what", "disk,overhead", "--nodes", "20", "--groups",

@@ -15,7 +15,7 @@ compared_test() ->
     Runs = [
         run(off, 1, 100, 50, #{}), on(1, 90, 51, {0.3, 0.5}), run(off, 2, 200, 100, #{}),
         on(2, 210, 101, {0.4, 0.9}), run(off, 3, 100, 50, #{}), on(3, 100, 50, {0.5, 0.6}),
-        %% One whose other side was not measured.
+        %% A run without monitoring whose counterpart was not measured.
         run(off, 4, 1, 1, #{})
     ],
     #{overhead_pct := 0.4, overhead_pct_worst := 0.9, samples_lost := 6,
@@ -27,7 +27,7 @@ compared_test() ->
     ?assertMatch(#{median := M, least := L, greatest := G} when abs(M) < 0.01
                  andalso abs(L + 10) < 0.01 andalso abs(G - 5) < 0.01, Rate).
 
-%% No interval of two pairs, and nothing where there is nothing.
+%% Two pairs give no interval, and no runs give no values.
 few_test() ->
     Two = [run(off, 1, 100, 50, #{}), on(1, 90, 51, {0.3, 0.5}), run(off, 2, 200, 100, #{}),
            on(2, 210, 101, {0.4, 0.9})],

@@ -58,7 +58,8 @@ percentile_test_() ->
      || Percent <- [1, 50, 99, 100]] ++
         [?_assertEqual(7, sderl_bench_rest:percentile(99, [7]))].
 
-%% The time that a request has to wait for another counts, and what is no 200 has failed.
+%% The latency of a request includes its waiting for the requests before it. A request that is not
+%% answered with 200 has failed.
 late_test_() ->
     {timeout, 120, fun() ->
         {ok, Listener} = gen_tcp:listen(0, [binary, {active, false}, {packet, http_bin},
@@ -70,7 +71,8 @@ late_test_() ->
             #{rate => 40, seconds => 1, connections => 1}
         ),
         ?assertEqual({30, 10}, {length(Us), Failed}),
-        %% Ten take 100 ms, and the two that are due 25 and 50 ms after each wait for it.
+        %% Ten requests take 100 ms each. The two that are due 25 and 50 ms after each of them wait
+        %% for its answer.
         ?assertEqual([], [Each || Each <- Us, Each < 49_000]),
         unlink(Server),
         exit(Server, kill),

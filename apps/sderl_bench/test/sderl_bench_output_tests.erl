@@ -63,7 +63,7 @@ stdout_is_for_json_alone_test() ->
     ?assert(?O:is_stdout(Stdout)),
     ?assertEqual(ok, ?O:say(Stdout, "this is not seen")).
 
-%% The folder that the tests run in is a build folder.
+%% A folder beside the compiled tests, in the build folder.
 dir() ->
     Dir = filename:join(filename:dirname(code:which(?MODULE)), "output_tests"),
     ok = filelib:ensure_path(Dir),

@@ -23,7 +23,7 @@ given_wrong_test_() ->
      ]
     ].
 
-%% Made-up applications stand for other projects' here.
+%% The applications here are made up; they stand for those of other projects.
 find_test_() ->
     {setup, fun quiet_folder/0, fun remove/1, fun({_, Dir}) ->
         In = fun(Name) -> filename:join(Dir, Name) end,
@@ -74,7 +74,7 @@ find_test_() ->
         ]
     end}.
 
-%% The emulator logs what does not load.
+%% Logging is off meanwhile, because the emulator logs each module that does not load.
 quiet_folder() ->
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),

@@ -25,7 +25,7 @@ own() ->
     ?assert(0 < Resident andalso Resident =< Most),
     ?assertMatch([_], [Pid || {Pid, [_ | _]} <- sderl_bench_proc:emulators(), Pid =:= os:getpid()]).
 
-%% The shell waits for the other one, which waits for a line.
+%% The outer shell waits for the inner one, which waits for a line.
 programs() ->
     Port = open_port({spawn_executable, "/bin/sh"},
                      [{args, ["-c", "sh -c 'echo ready; read line'; true"]}, {line, 100}]),

@@ -25,7 +25,7 @@ recorded(Config) ->
         ?assertEqual({ok, lists:duplicate(20, pong)}, Result),
         ?assertEqual({ok, [[B], [A]]},
                      sderl_bench_nodes:all(Fleet, Nodes, erlang, nodes, [connected])),
-        %% Nothing goes on there.
+        %% No node is recorded any more.
         ?assertEqual({ok, [{error, not_recorded}, {error, not_recorded}]},
                      {ok, [Why || {_, {ok, Why}} <- sderl_fleet:multicall(
                                       Fleet, Nodes, sderl_bench_profile, release, [], 60_000)]})
@@ -41,11 +41,11 @@ recorded(Config) ->
     ?assertMatch([#{joined := N} | _] when N > 0,
                  [Link || #{from := From} = Link <- Traffic, From =:= atom_to_binary(A)]),
     ok = sderl_prof_book:close(Book),
-    %% The folder is taken now.
+    %% The folder is not empty now, so it is refused for another recording.
     {error, Text} = sderl_bench_profile:check(1, #{prof => Dir}),
     ?assertNotEqual(nomatch, string:find(Text, "not empty")).
 
-%% A benchmark with the option records the nodes of its run, and what is wanted.
+%% A benchmark with `prof` records the nodes of its run, with the events of `prof_what`.
 registry(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "registry"),
     Params = #{nodes => 2, group_size => 2, clients => 1, seconds => 1, names => 0, prof => Dir,

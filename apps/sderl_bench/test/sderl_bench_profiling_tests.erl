@@ -18,7 +18,8 @@ check_test_() ->
                       sderl_bench_options:checked("profiling", ?E, ["--programs", ","]))
     ].
 
-%% The made-up trace is one that the analysis understands: each pair's messages, all of its time.
+%% The analysis reads the made-up trace without a problem: it finds the messages of each pair, and
+%% when its processes were runnable.
 trace_test_() ->
     {timeout, 300, fun() ->
         Dir = filename:join(filename:basedir(user_cache, "sderl"),
@@ -32,7 +33,7 @@ trace_test_() ->
         end
     end}.
 
-%% A run of everything, with little of it.
+%% All parts of the benchmark run, each with little work.
 run_test_() ->
     {timeout, 300, fun() ->
         {ok, Options} = sderl_bench_options:checked(

@@ -33,7 +33,8 @@ options_test() ->
         Options
     ).
 
-%% Folders of what is not measured are not looked at: one list of them serves all runs.
+%% Folders of registries that are not measured are not read, so that all runs can have the same
+%% --peer options.
 other_projects_test() ->
     Peers = ["--peer", "syn=nowhere/at/all", "--peer", "group=nowhere"],
     ?assertMatch({ok, #{peers := Found}} when map_size(Found) =:= 0,
@@ -75,7 +76,7 @@ bad_options_test_() ->
      ]
     ].
 
-%% The runs behind README's table take other projects' registries, too.
+%% `bench standard`, which makes the tables of the README, also takes registries of other projects.
 standard_test_() ->
     [
         ?_assertEqual({error, Text},
@@ -176,7 +177,7 @@ promises_test() ->
     ?assertMatch({match, _},
                  re:run(unicode:characters_to_list(?E:promises([Version])), "  syn 3.4.1: ")).
 
-%% Text that has no letters but these can be a key everywhere.
+%% Digits and slashes are valid in the keys of every registry.
 key_test() ->
     ?assertEqual(<<"1/0/23">>, sderl_bench_impl:key({1, 0, 23})).
 
@@ -192,7 +193,7 @@ paths_test() ->
     #{families := [Family]} = sderl_bench_impl:fleet_plan(Plan, 2, ""),
     ?assertMatch(#{args := ["-pz", "/a", "-pz", "/b"], connect_all := true}, Family).
 
-%% Where calls return before all have the change, the table says when all had it.
+%% Where calls return before all nodes have the change, the table says when all had it.
 settled_test() ->
     Settled = fun(Ms) -> (run("pg", 1, true))#{metrics := (metrics(1, true))#{settle_ms := Ms}} end,
     Shown = fun(Runs) -> unicode:characters_to_list(?E:table(Runs)) end,

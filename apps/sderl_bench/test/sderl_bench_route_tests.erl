@@ -46,7 +46,7 @@ names_test() ->
     ?assertEqual(<<"throughput_ratio_1">>, N("throughput_ratio", 1, 100)),
     ?assertEqual(<<"latency_ratio_2_1000b">>, N("latency_ratio", 2, 1000)).
 
-%% An answer to what was not done, and one to what was done twice, are both lost.
+%% An answered call that the server did not do, and one that it did twice, both count as lost.
 failover_test() ->
     Kept = #{answered => [{1, 1}, {1, 2}, {2, 1}], failed => [{{2, 2}, {error, timeout}}],
              pause_ms => 12.5},

@@ -24,14 +24,14 @@ bad_options_test_() ->
 
 options(Args) -> sderl_bench_options:checked("scale", ?E, Args).
 
-%% A ring of five groups of five: what must come out is known.
+%% A ring of five groups of five nodes, for which the right numbers of links and messages are known.
 ring_test_() ->
     {timeout, 600, fun() ->
         R = sderl_sim_scale:run(#{nodes => 20, group_size => 5, samples => 5, names => 20,
                                   delay_ms => 2, seed => 1}, fun(_) -> ok end),
         ?assertMatch(#{groups := 5, links_max := 8, links_mean := 5.0}, R),
-        %% A batch to each of four others, their acknowledgements, and two more where the writer
-        %% does not coordinate.
+        %% Four other members get a batch and acknowledge it. There are two more messages if the
+        %% writer is not on the coordinator's node.
         ?assertEqual([], [M || M <- map_get(alone_messages, R), M =/= 8.0, M =/= 10.0]),
         [?assertEqual(5, length(map_get(K, R)))
          || K <- [admit_ms, heal_ms, takeover_ms, boot_ms, busy_messages]],

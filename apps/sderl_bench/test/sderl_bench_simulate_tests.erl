@@ -41,12 +41,12 @@ hard_test() ->
     {ok, Hard} = options(["--hard"]),
     ?assertMatch(#{delay := {1, 200}, most_faults := 20, clients := 3}, Hard),
     ?assertEqual(sderl_sim_faults:usual() ++ [loss], maps:get(faults, Hard)),
-    %% What is said beside it holds.
+    %% Options that are given beside --hard take precedence.
     {ok, Fewer} = options(["--hard", "--most-faults", "4", "--faults", "all"]),
     ?assertMatch(#{delay := {1, 200}, most_faults := 4}, Fewer),
     ?assertEqual(sderl_sim_faults:kinds(), maps:get(faults, Fewer)).
 
-%% What the command that is printed says is what was asked.
+%% The command that is printed to replay a schedule has the same options as the original one.
 every_parameter_is_in_the_command_test_() ->
     [fun() ->
          {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
@@ -126,7 +126,7 @@ json_test_() ->
         ?assertMatch(#{<<"seed">> := 1, <<"faults">> := [<<"crash">>, <<"pause">>]}, Params)
     end) end}.
 
-%% The command that is printed runs the very schedule again.
+%% The command that is printed runs the same schedule again, with the same violation.
 replay_test_() ->
     {timeout, 600, fun() ->
         Args = ["--nodes", "3", "--clients", "3", "--broken", "early_yes", "--seed", "1",
@@ -165,8 +165,8 @@ a_log_goes_on_where_it_was_cut_test() ->
                      json:decode(Violation))
     end).
 
-%% A run goes on behind the seeds that the file has for these parameters, and leaves out those that
-%% failed.
+%% The history of a log, for some parameters: how many schedules were run, the last seed, from which
+%% the next run goes on, and the seeds that failed, which it leaves out.
 a_log_knows_what_was_run_test() ->
     in_folder(fun(Folder) ->
         File = filename:join(Folder, "log"),
@@ -182,7 +182,7 @@ a_log_knows_what_was_run_test() ->
         ok = sderl_bench_simulate_log:begun(Log, Params#{seed => 50}),
         Seen(Report, #{}),
         Seen(#{seed => 250, outcome => ok}, #{schedules => 200}),
-        %% Others.
+        %% A run with other parameters does not count.
         ok = sderl_bench_simulate_log:begun(Log, Params#{nodes => 4, seed => 9000}),
         ok = sderl_bench_simulate_log:ended(Log, 10, 0),
         ?assertEqual(#{schedules => 200, last_seed => 250, failed => #{57 => []}}, History()),
@@ -192,7 +192,8 @@ a_log_knows_what_was_run_test() ->
         ok = sderl_bench_simulate_log:close(Log)
     end).
 
-%% It is stopped like by Ctrl-C before its first schedule, or after some.
+%% A nightly run that is stopped before its first schedule, as by Ctrl-C, begins after the last seed
+%% of the log. A batch leaves out the seeds that failed before.
 nightly_test_() ->
     {timeout, 600, fun() -> in_folder(fun(Folder) ->
         File = filename:join(Folder, "log"),
@@ -201,7 +202,7 @@ nightly_test_() ->
         {ok, None} = sderl_bench_output:open(undefined),
         Stop = fun() -> self() ! {sderl_signals, stop} end,
         {ok, Options} = options(Args),
-        %% A night before, in which seeds failed.
+        %% An earlier run of four schedules, in which seed 2 failed.
         {ok, Log} = sderl_bench_simulate_log:open(File),
         ok = sderl_bench_simulate_log:begun(
             Log, (sderl_bench_simulate_options:shown(Options))#{seed => 1}
@@ -213,7 +214,7 @@ nightly_test_() ->
         ok = sderl_bench_simulate_log:close(Log),
         Stop(),
         ?assertEqual(ok, ?E:run(Options, None)),
-        %% It counts for each schedule that runs.
+        %% The message stays in the mailbox, for all schedules that still run.
         ?assert(receive {sderl_signals, stop} -> true after 0 -> false end),
         {ok, Text} = file:read_file(File),
         Seeds = [Seed

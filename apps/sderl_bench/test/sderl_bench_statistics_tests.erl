@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_statistics_tests).
 -moduledoc """
-The statistics of the VM laboratory: against exact values, on made noise, and their promises: how
-often a difference is seen that is not there, and one is missed that is.
+The statistics of `bin/sderl bench vm`: they are compared with exact values and tried on made-up
+noise. Their promises are checked, too: how often they report a difference that does not exist, and
+how often they miss one that does.
 """.
 
 -include_lib("proper/include/proper.hrl").
@@ -13,22 +14,23 @@ often a difference is seen that is not there, and one is missed that is.
 median_test() ->
     ?assertMatch(#{value := 3.0, low := undefined, high := undefined},
                  sderl_bench_sample:median(0.95, [5, 3, 1])),
-    %% 2 of 64 orders have all six on one side: 3.1 %.
+    %% All six values lie on one side of the true median in 2 of 64 cases: 3.1 %.
     ?assertMatch(#{value := 3.5, low := 1.0, high := 6.0},
                  sderl_bench_sample:median(0.95, [6, 1, 5, 2, 4, 3])),
-    %% More than the exact distribution is computed for.
+    %% More values than the exact distribution is computed for.
     #{low := Low, high := High} = sderl_bench_sample:median(0.95, lists:seq(1, 10_000)),
     ?assert(abs(Low - 4902) =< 2 andalso abs(High - 5099) =< 2),
     ?assertEqual(undefined, sderl_bench_sample:scatter([1])),
     ?assertEqual(+0.0, sderl_bench_sample:scatter([7, 7, 7])).
 
-%% The tables of Mann and Whitney: two-sided 5 % needs four and four, 1 % five and five.
+%% By the tables of Mann and Whitney a two-sided test at 5 % needs at least four values in each
+%% sample, and one at 1 % five.
 least_test() ->
     ?assertEqual(4, sderl_bench_sample:least(0.95)),
     ?assertEqual(5, sderl_bench_sample:least(0.99)),
     ?assertMatch(#{low := undefined}, sderl_bench_sample:ratio(0.95, [1, 2, 3], [4, 5, 6])).
 
-%% With ten and ten the critical value of U is 23 at 5 %, and 16 at 1 %.
+%% With ten values in each sample the critical value of U is 23 at 5 %, and 16 at 1 %.
 critical_values_test() ->
     %% All quotients differ.
     Before = [math:pow(2, I) || I <- lists:seq(1, 10)],
@@ -40,7 +42,8 @@ critical_values_test() ->
         ?assert(abs(High / lists:nth(101 - Rank, Quotients) - 1) < 1.0e-9)
      end || {Level, Rank} <- [{0.95, 24}, {0.99, 17}]].
 
-%% More pairs than the exact distribution is computed for.
+%% The exact distribution is computed for up to 900 pairs, such as 30 by 30. Above, the normal one
+%% gives nearly the same interval.
 normal_test() ->
     Exact = sderl_bench_sample:ratio(0.95, times(1, 30, 0.1), times(2, 30, 0.1)),
     Normal = sderl_bench_sample:ratio(0.95, times(1, 31, 0.1), times(2, 31, 0.1)),
@@ -106,13 +109,13 @@ laws_of_anything_test_() ->
 few_points_test() ->
     ?assertEqual(undefined, sderl_bench_scaling:amdahl([{1, 1.0}])),
     ?assertEqual(undefined, sderl_bench_scaling:usl([{1, 1.0}, {2, 1.9}])),
-    %% As many points as unknowns: the law goes through them, and that is no proof of it.
+    %% With as many points as unknowns the law always goes through them, so it has no error.
     ?assertMatch(#{error := undefined}, sderl_bench_scaling:amdahl([{1, 1.0}, {2, 1.9}])),
     ?assertMatch(#{error := undefined},
                  sderl_bench_scaling:usl([{1, 1.0}, {2, 1.9}, {4, 3.0}])),
     #{error := Error} = sderl_bench_scaling:amdahl([{1, 1.0}, {2, 1.9}, {4, 2.0}]),
     ?assert(Error > 0),
-    %% Faster than linear: nothing is serial.
+    %% The speedup is more than linear: the serial share is 0.
     ?assertMatch(#{serial := +0.0, limit := infinity},
                  sderl_bench_scaling:amdahl([{1, 1.0}, {2, 2.2}])).
 
@@ -133,14 +136,14 @@ verdict_test() ->
     ?assertEqual(same, Of(Steady, Steady)),
     ?assertEqual(slower, Of(Steady, [1.05 * T || T <- Steady])),
     ?assertEqual(faster, Of(Steady, [0.9 * T || T <- Steady])),
-    %% Sure, and too little to count.
+    %% A certain difference that is too small to count.
     ?assertEqual(same, Of(Steady, [1.005 * T || T <- Steady])),
     ?assertEqual(undecided, Of([100, 101, 102], [200, 201, 202])),
     ?assertEqual(undecided, Of([50, 80, 100, 130, 200], [60, 90, 110, 120, 180])).
 
-%% With 16 virtual machines on each side, at a level of 1 %: at most 5 of 100 comparisons of a thing
-%% with itself are wrong, and at least 95 of 100 find what takes 5 % longer. The seeds are fixed, so
-%% this cannot fail by chance.
+%% With 16 virtual machines on each side and false alarms designed at 1 %: at most 5 of 100
+%% comparisons of a program with itself are wrong, and at least 95 of 100 find a program that takes
+%% 5 % longer. The seeds are fixed, so this cannot fail by chance.
 alarms_test_() ->
     {timeout, 300, fun() ->
         Count = case os:getenv("SDERL_LONG") of false -> 100; _ -> 3000 end,
@@ -157,7 +160,8 @@ alarms_test_() ->
         ?assert(Missed * 100 =< 5 * Count)
     end}.
 
-%% Around 1000, with a scatter of so much, and every twentieth 30 % longer, as on a busy machine.
+%% Times around 1000 with this scatter. One in twenty, on average, is 30 % longer, as on a busy
+%% machine.
 times(Seed, Count, Scatter) ->
     {Times, _} = lists:mapfoldl(
         fun(_, S0) ->

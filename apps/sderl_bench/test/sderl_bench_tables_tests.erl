@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_tests).
--moduledoc "The tables of `bin/sderl bench tables`: what they do, never how fast.".
+-moduledoc "The tables of `bin/sderl bench tables`: what they do, never how fast they are.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -24,8 +24,8 @@ keys(Distribution, Keys, Count) ->
 counted(List) ->
     maps:map(fun(_, Some) -> length(Some) end, maps:groups_from_list(fun(X) -> X end, List)).
 
-%% The share of each rank is R^-S by the sum of all; of so many draws it is seldom off by five
-%% standard deviations.
+%% Rank R has the weight R^-S, and its share is this divided by the sum of all weights. The number
+%% of draws of a rank is seldom five standard deviations away from the expected one.
 zipf_test_() ->
     [
         {lists:concat([S, " of ", Keys]), {timeout, 120, fun() ->
@@ -63,7 +63,7 @@ settings(Module, Own, More) ->
     maps:merge(maps:merge(sderl_bench_tables_load:settings(short, 2), Own),
                More#{kind => Module}).
 
-%% A table has what a map has after the same operations.
+%% After the same operations, a table has the same content as a map.
 content(sderl_bench_tables_ets, Table) -> maps:from_list(ets:tab2list(Table));
 content(sderl_bench_tables_shards, Tables) ->
     maps:from_list(lists:append([ets:tab2list(Table) || Table <- tuple_to_list(Tables)]));
@@ -101,7 +101,7 @@ content_test_() ->
                               sderl_bench_tables_process])
     ].
 
-%% Workers at the same time: no operation is lost, and no addition.
+%% Several workers operate at the same time, and neither an operation nor an addition is lost.
 load_test_() ->
     [
         {lists:concat([Name, " ", Op]), {timeout, 120, fun() ->
@@ -148,11 +148,11 @@ programs(Args) ->
 
 options_test_() ->
     {timeout, 120, fun() ->
-        %% A set has no order, and so no ranges.
+        %% A set has no order, so it is not measured with mixes that have ranges.
         ?assertEqual(["set: 90 read 5 put 5 delete, uniform"],
                      programs(["--tables", "set", "--updates", "10", "--ranges", "0,10", "--adds",
                                "-", "--distribution", "uniform"])),
-        %% The simplest table first, however they are named.
+        %% The simplest table comes first, in whatever order the tables are named.
         ?assertEqual(["ordered_set: 97 read 2 put 1 delete, zipf 1.5",
                       "ordered_set: 75 read 25 add, zipf 1.5",
                       "atomics: 75 read 25 add, zipf 1.5"],
@@ -199,8 +199,9 @@ mine_test_() ->
         with_file("{read, 70}. {add, 30}. {keys, 8}. {distribution, \"zipf\"}. {workers, 3}.",
                   fun(File) ->
             Names = programs(["--mine", File]),
-            %% As many virtual machines as a choice of so many needs; what cannot be taken must not
-            %% leave out what can.
+            %% The least number of virtual machines is enough for a choice among these tables. There
+            %% is no race with a table that cannot be the choice, because others would be left out
+            %% by its times.
             {ok, #{do := {measure, #{least := Least, race := true, header := #{race := true}}}}} =
                 checked(["--mine", File]),
             ?assert(Least >= sderl_bench_sample:least(sderl_bench_verdict:level(
@@ -243,14 +244,15 @@ choice_test() ->
     end,
     Tables = [{~"set", 150.0}, {~"auto", 103.0}, {~"write", 102.0}, {~"all", 100.0},
               {~"odd", 100.5}],
-    %% The simplest that is hardly slower.
+    %% The choice is the simplest table that is hardly slower than the fastest.
     ?assertEqual({~"all", ~"auto", false}, Of(Tables, 12)),
     ?assertEqual({~"set", ~"set", false}, Of([{~"set", 99.0} | tl(Tables)], 12)),
     ?assertEqual({~"all", ~"all", false}, Of([{~"set", 150.0}, {~"all", 100.0}], 12)),
     ?assertMatch({~"all", ~"all", {true, _}}, Of(Tables, 2)),
     ?assertMatch({~"one", ~"one", _}, Of([{~"one", 1.0}], 12)).
 
-%% Who was left out of a race needs no more virtual machines, and is counted with the others.
+%% A table that was left out of a race needs no more virtual machines. It still counts for
+%% the level of the choice, so the others need no fewer virtual machines.
 left_out_test() ->
     In = fun(Race, Count, Slow) ->
         sderl_bench_tables_choice:of_times(
@@ -262,16 +264,18 @@ left_out_test() ->
     Of = fun(Count, Slow) -> In(true, Count, Slow) end,
     ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 2)),
     ?assertMatch(#{provisional := {true, 8}, left_out := [~"slow"]}, Of(7, 2)),
-    %% Measured as often as the others.
+    %% A table that was measured as often as the others, or once less, was not left out.
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(2, 2)),
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, Of(3, 2)),
     ?assertMatch(#{provisional := false, left_out := []}, Of(8, 8)),
-    %% While another one failed, it had a third.
+    %% The slow table has a third time, from a round in which nothing was left out yet because
+    %% another table had failed.
     ?assertMatch(#{take := ~"t0", provisional := false, left_out := [~"slow"]}, Of(8, 3)),
-    %% Without a race it has failed.
+    %% Without a race no table is left out: one with too few times has failed.
     ?assertMatch(#{provisional := {true, 8}, left_out := []}, In(false, 8, 2)).
 
-%% One that was measured once and then failed keeps nobody in the race, and has too few values.
+%% A table that was measured once and then failed does not keep others in the race. It has too few
+%% values, so the choice is provisional.
 failed_in_race_test() ->
     Choice = sderl_bench_tables_choice:of_times(
         [{~"set", times(100.0, 12)}, {~"slow", times(200.0, 2)}, {~"broken", [110.0]}], true),
@@ -305,7 +309,7 @@ view_test() ->
             ~"points" => [#{~"schedulers" => N, ~"flags" => <<>>, ~"otp" => <<>>} || N <- [1, 2]]
         }
     },
-    %% All scale but `none`.
+    %% All programs scale perfectly, except `none`.
     Lines = [line(Name, N, Round, 1.0e6 * Factor / case Name of ~"none" -> 1; _ -> N end
                                       * (1 + Round / 10_000))
              || {Name, Factor} <- [{~"control", 1}, {~"set", 1.02}, {~"sharded", 1}, {~"bag", 0.5},

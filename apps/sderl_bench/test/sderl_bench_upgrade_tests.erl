@@ -27,7 +27,7 @@ groups_test() ->
     Next = [Name || {Name, _} <- sderl_bench_messenger:next_groups(~"1", Demo)],
     ?assertEqual([~"g2", ~"g4"], Next -- [~"g3"]).
 
-%% Everybody is in a group, and neighbours share as many members as they should.
+%% Every instance is in a group, and no group lists an instance twice.
 groups_property_test() ->
     ?assert(proper:quickcheck(
         ?FORALL({Size, Parts, More}, {integer(2, 7), integer(1, 5), integer(0, 1)}, begin
@@ -46,6 +46,7 @@ judge_test() ->
     Well = #{~"a" => report(#{~"b" => 3}, #{}, 0), ~"b" => report(#{}, #{~"a" => 3}, 0)},
     ?assertMatch(#{lost_messages := 0, sent := 3, acknowledged := 3, names_missing := 0},
                  Judge(Well)),
-    %% Acknowledged and not there; and never acknowledged.
+    %% Lost: two messages that were acknowledged and are not at the receiver; then one that was
+    %% never acknowledged.
     ?assertMatch(#{lost_messages := 2}, Judge(Well#{~"b" => report(#{}, #{~"a" => 1}, 0)})),
     ?assertMatch(#{lost_messages := 1}, Judge(Well#{~"b" => report(#{}, #{~"a" => 3}, 1)})).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_verdicts_tests).
--moduledoc "How verdicts that are wrong are counted, and the options of the command.".
+-moduledoc "The counts of wrong verdicts, and the options of `bin/sderl bench verdicts`.".
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_faults_SUITE).
 -moduledoc """
-Faults on real nodes, while clients write: nothing that was answered is lost within what survives,
-and all members come to agree. Never how long it takes.
+Faults on real nodes while clients write. The surviving members lose nothing that was answered, and
+all of them come to agree. How long this takes is not checked.
 
-Six faults happen once here; all of them, 20 times, with SDERL_LONG=1. Links are cut with network
-namespaces where the system has them, else by closing them.
+By default six faults happen once each; with SDERL_LONG=1 all of them, 20 times each. Links are cut
+in network namespaces where the system has these, else by closing them.
 """.
 
 -behaviour(ct_suite).
@@ -20,7 +20,8 @@ all() ->
     [{group, nodes}, {group, links}, split_by_majority, rollout, command]
         ++ sderl_ct:in_long_runs([glitch, none, split_closed, with_global, notices]).
 
-%% The faults of a group happen on the same nodes, one after the other; each case looks at its own.
+%% The faults of a group happen on the same nodes, one after the other, before its cases. Each case
+%% checks the outcome of its fault.
 groups() ->
     [{nodes, [], [kill_coordinator, stop_coordinator, flood]
           ++ sderl_ct:in_long_runs([stop, slow, die_at_once, kill_in_burst, kill])},
@@ -34,7 +35,7 @@ init_per_group(Group, Config) ->
 
 end_per_group(_, _) -> ok.
 
-%% Links are closed in the end: the nodes notice within 5 s.
+%% A cut link must be closed while the fault lasts, and the nodes close it within 5 s.
 lasting(links) -> #{hold_ms => 6000};
 lasting(nodes) -> #{}.
 
@@ -58,10 +59,10 @@ befell(Name, Config) ->
 none(_) -> fault(none, #{hold_ms => 500}).
 rollout(_) -> fault(rollout, #{}).
 
-%% As where there are no namespaces.
+%% The links are closed, as on a system without network namespaces.
 split_closed(_) -> fault(split, #{links => cookies}).
 
-%% Long enough for names of the side that is cut off to go to others.
+%% The split lasts long enough for names of the side that is cut off to be registered by others.
 split_by_majority(_) ->
     Metrics = fault(split, by_majority()),
     ?assertMatch(#{cut_off_yes := 0, held_twice := 0}, Metrics),
@@ -106,7 +107,7 @@ run(Jobs, Params) ->
     ok = sderl_bench_faults:run(Jobs, Params, fun(Outcome) -> Self ! {Ref, Outcome}, ok end),
     {ok, [receive {Ref, Outcome} -> Outcome after 0 -> error(no_outcome) end || _ <- Jobs]}.
 
-%% Less patient than by default, so that it does not take so long.
+%% The timeouts are shorter than the defaults, so that a repetition takes less time.
 params(More, #{needs := Needs}) ->
     Base = #{nodes => 4, clients => min(2, repetitions()), repetitions => repetitions(),
              tick_ms => 200, set_aside_ms => 1000, hold_ms => 2500, burst => 10_000, short => 1000,
@@ -129,7 +130,8 @@ repetitions() ->
         _ -> 1
     end.
 
-%% The same can be done to `global`. What it promises is its own: only that it can be measured.
+%% The faults also work with `global`. It promises other things than the library, so only that it
+%% can be measured is checked.
 with_global(_) ->
     Params = params(#{repetitions => 1}, #{needs => nodes}),
     Jobs = [{"global", sderl_bench_faults_global, kind(Name)} || Name <- [kill, stop]],
@@ -137,7 +139,7 @@ with_global(_) ->
     ct:pal("~tp", [Outcomes]),
     [?assertMatch(#{metrics := #{repetitions := 1}}, Outcome) || Outcome <- Outcomes].
 
-%% The command line: one line of JSON for a fault.
+%% The command line: one line of JSON for each registry and fault. `global` has no rollout.
 command(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "faults.json"),
     Args = ["bench", "faults", "--fault", "kill,rollout", "--impl", "s_group,global",
@@ -166,9 +168,11 @@ command(Config) ->
      || Result <- Results
     ].
 
-%% What spoils the library deliberately is noticed: a lost death leaves names, a member that skips
-%% what it acknowledges differs from the others. (A heal that brings unregistered names back is not
-%% seen here: their processes have ended by then, and the home that is taken in again says so.)
+%% Faults that are planted in the library are noticed. When the death of a process is not reported,
+%% its names stay. A member that acknowledges a batch without applying it differs from the others. A
+%% group that does not decide by majority answers `yes` on a side without one. A heal that brings
+%% unregistered names back is not noticed here: their processes have ended by then, and their home
+%% reports that when it is taken in again.
 notices(_) ->
     [
         begin
@@ -189,7 +193,7 @@ notices(_) ->
      ]
     ].
 
-%% The library again, started with a deliberate fault, or with a group that is no majority group.
+%% The library, started with a planted fault, or without a majority group.
 family(#{spoilt := no_majority} = Params) ->
     sderl_bench_faults_s_group:family(maps:remove(consistency, Params));
 family(#{spoilt := Spoilt} = Params) ->
