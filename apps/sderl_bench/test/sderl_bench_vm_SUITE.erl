@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_SUITE).
 -moduledoc """
-The VM laboratory with real virtual machines: that it measures, goes on, and says what went wrong;
-never how fast anything is.
+`bin/sderl bench vm`, `tables` and `verdicts` with real virtual machines. The suite checks that they
+measure, go on after an interruption, and say what went wrong, never how fast anything is.
 """.
 
 -behaviour(ct_suite).
@@ -24,7 +24,7 @@ all() ->
      fails, unknown_flags, ignored_flags, locks, outputs_differ, ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
-%% As short as can be.
+%% Options for the shortest possible measurement.
 -define(SHORT, ["--run-ms", "2", "--runs", "2", "--least", "1", "--rounds", "1"]).
 -define(SMALL, ["--mfa", "sderl_bench_vm_mortal:small()"]).
 
@@ -68,10 +68,11 @@ measures(Config) ->
     Metrics = [Of || Row <- binary:split(Rows, ~"\n", [global, trim]),
                      #{~"metrics" := Of} <- [json:decode(Row)]],
     ?assertEqual(10, length(Metrics)),
-    %% By an empty body in each virtual machine.
+    %% Each virtual machine measures the overhead with an empty program.
     ?assertEqual(10, length([ok || #{~"overhead_pct" := Overhead} <- Metrics,
                                    is_number(Overhead), Overhead >= 0])),
-    %% All is known: the same again measures nothing, and a report can be had from the file.
+    %% All points are measured: the same command measures nothing more, and the file can be shown
+    %% and compared.
     ?assertMatch({0, stdout, _}, bench(Args)),
     ?assertEqual(10, length(measured(File))),
     ?assertMatch({0, stdout, _}, bench(["--show", File])),
@@ -80,15 +81,15 @@ measures(Config) ->
     says("are undecided", Undecided),
     {1, stderr, Other} = bench(["--out", File | ?SMALL ++ ?SHORT]),
     says("other settings", Other),
-    %% What has started once is not started again to see whether it does.
+    %% Each point was probed once: a virtual machine that has started is not probed again.
     ?assertEqual(4, length([ok || #{~"kind" := ~"probed"} <- lines(File)])),
     {ok, Content} = file:read_file(File),
     ok = file:write_file(File, binary:replace(Content, ~"\"erts\":\"", ~"\"erts\":\"0.")),
     {1, stderr, Replaced} = bench(Args),
     says("this OTP is another one than that of the results in the file: erts was 0.", Replaced).
 
-%% A setting is the user's, the program counts its operations by its output, and results of another
-%% setting are others.
+%% The user changes a setting, and the program counts its operations by its output. Results with
+%% another value of the setting are refused for the same file.
 set(Config) ->
     File = file(Config, "set.jsonl"),
     Json = file(Config, "set.json"),
@@ -111,7 +112,7 @@ set(Config) ->
     {2, stderr, Unknown} = bench(["--set", "sderl_bench_vm_counting.depth=1" | Of("10")]),
     says("there is no setting depth; there are each, length", Unknown).
 
-%% Each point is a node with its peers, which all have a part of the program.
+%% Each point is a node with the peers that it starts. All of them run a part of the program.
 nodes(Config) ->
     File = file(Config, "nodes.jsonl"),
     Json = file(Config, "nodes.json"),
@@ -127,8 +128,8 @@ nodes(Config) ->
     [Why] = [Why || #{~"program" := ~"sderl_bench_vm_mortal", ~"nodes" := 3, ~"why" := Why}
                         <- lines(File)],
     ?assertMatch(#{~"busy" := [_, _, _], ~"reductions" := _}, Why),
-    %% Two parts of the list, of 500 numbers of five bytes, come from the other nodes. (To ask them
-    %% for it takes a few hundred.)
+    %% Each of the other two nodes sends a part of the list: 500 integers of five bytes. The
+    %% requests take only a few hundred bytes.
     ?assert(map_get(~"sent_bytes", Why) >= 5000),
     {ok, Rows} = file:read_file(Json),
     ?assertEqual([1, 1, 3, 3],
@@ -141,13 +142,13 @@ nodes(Config) ->
                                 "1" | ?SHORT]),
     says("other settings", Other).
 
-%% However the first node ends, here in the middle of a program, the others end with it.
+%% The other nodes end with the first one, also when it is killed in the middle of a program.
 nodes_are_gone(Config) ->
     with_nodes(file(Config, "gone"), fun(Folder, Run) ->
         ?assertMatch({ok, #{text := ~"2001000"}},
                      Run({program, sderl_bench_vm_mortal, #{length => 2000}})),
         ok = await(fun() -> with_argument(Folder) =:= [] end),
-        %% It has their cookie.
+        %% Only the user can read the folder, because the cookie of the nodes is in it.
         [Home] = filelib:wildcard(filename:join(Folder, "*")),
         {ok, #file_info{mode = Mode}} = file:read_file_info(Home),
         ?assertEqual(8#700, Mode band 8#777),
@@ -157,7 +158,8 @@ nodes_are_gone(Config) ->
         ok = await(fun() -> with_argument(Folder) =:= [] end)
     end).
 
-%% That another one ends is what is told, and not what follows from it.
+%% When another node is killed, the message says that its connection was lost. The failures that
+%% follow, such as that it cannot be stopped any more, do not hide this.
 node_is_lost(Config) ->
     with_nodes(file(Config, "lost"), fun(Folder, Run) ->
         says("the program crashed: error: {erpc,noconnection}",
@@ -167,7 +169,8 @@ node_is_lost(Config) ->
         ok = await(fun() -> with_argument(Folder) =:= [] end)
     end).
 
-%% `Fun` gets the folder where virtual machines have their files, and what runs a job on two nodes.
+%% `Fun` gets the folder with the files of the virtual machines, and a function that runs a job on
+%% two nodes.
 with_nodes(Folder, Fun) ->
     ok = file:make_dir(Folder),
     Before = os:getenv("TMPDIR"),
@@ -192,7 +195,7 @@ with_nodes(Folder, Fun) ->
         sderl_bench_vm_start:close(Starter)
     end.
 
-%% What is told of a job when one of its nodes is killed as soon as something is so.
+%% The error of a job, one of whose nodes is killed as soon as `When` is true.
 killed(Name, When, Folder, Run, Job) ->
     {_, Monitor} = spawn_monitor(fun() -> exit({ended, Run(Job)}) end),
     ok = await(When),
@@ -203,15 +206,16 @@ killed(Name, When, Folder, Run, Job) ->
         {'DOWN', Monitor, process, _, {ended, {error, Text}}} -> unicode:characters_to_binary(Text)
     end.
 
-%% Processes of the system whose command names something. One that has just gone is none.
+%% Operating-system processes whose command line contains `Name`. One that ends meanwhile is left
+%% out.
 with_argument(Name) ->
     [{filename:basename(Dir), Command}
      || Dir <- filelib:wildcard("/proc/[0-9]*"),
         {ok, Command} <- [file:read_file(filename:join(Dir, "cmdline"))],
         binary:match(Command, unicode:characters_to_binary(Name)) =/= nomatch].
 
-%% The call is of the release, whose application runs with its configuration; the control runs
-%% without it.
+%% A function of a release is called while the application of the release runs with its
+%% configuration. The control runs without the release.
 release(Config) ->
     Dir = file(Config, "release"),
     File = file(Config, "release.jsonl"),
@@ -239,7 +243,7 @@ release(Config) ->
          "sderl_tiny of the release does not start", Refused),
     says("told_not_to", Refused).
 
-%% The command is killed when it has measured something; the file even has half a line more.
+%% The command is killed after its first results, and the file even ends with half a line.
 goes_on_after_a_kill(Config) ->
     File = file(Config, "killed.jsonl"),
     Args = ["--schedulers", "2", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "2",
@@ -257,7 +261,7 @@ goes_on_after_a_kill(Config) ->
                      Round <- [1, 2]],
                  measured(File)).
 
-%% The file may not be there yet, nor its first line whole.
+%% The file may not be there yet, or its first line may be incomplete.
 has_measured(File) ->
     case sderl_bench_vm_store:read(File) of
         {ok, _, Lines} -> [ok || #{~"kind" := ~"vm"} <- Lines] =/= [];
@@ -266,8 +270,8 @@ has_measured(File) ->
 
 await(Condition) -> sderl_fleet:await(Condition, infinity).
 
-%% There is time for a part at most: so many virtual machines do not start in 0.6 s anywhere. Later
-%% the same command has the time.
+%% The budget is enough for a part at most: no machine starts eight virtual machines in 0.6 s. The
+%% same command without a budget measures the rest.
 time_is_over(Config) ->
     File = file(Config, "time.jsonl"),
     Args = ["--schedulers", "1", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "4",
@@ -282,7 +286,7 @@ hangs(Config) ->
                                "--limit-s", "5", "--out", file(Config, "hangs.jsonl") | ?SHORT]),
     says("no result within 5 s, so it was killed", Text).
 
-%% What fails does not keep the others from being measured.
+%% Programs that fail do not keep others from being measured.
 fails(Config) ->
     File = file(Config, "fails.jsonl"),
     {1, stderr, Text} = bench(
@@ -306,8 +310,8 @@ unknown_flags(Config) ->
     says("nosuch", Of("+nosuch 1")),
     says("bad scheduler busy wait threshold", Of("+sbwt nonsense")).
 
-%% A virtual machine has no more dirty schedulers than schedulers, and does not say so. Such a point
-%% is left out, also when the command goes on; nothing is measured where no other is left.
+%% A virtual machine silently starts no more dirty schedulers than schedulers. A point that asks for
+%% more is left out, also when the command goes on. If no other point is left, nothing is measured.
 ignored_flags(Config) ->
     File = file(Config, "ignored.jsonl"),
     Args = ["--vary", "SDcpu=-,2:2", "--schedulers", "2", "--out", File | ?SMALL ++ ?SHORT],
@@ -321,7 +325,8 @@ ignored_flags(Config) ->
                         "never more than schedulers">>],
                      [Reason || #{~"kind" := ~"left_out", ~"reason" := Reason} <- lines(File)])
      end || _ <- [first, again]],
-    %% It is looked at again each time, and what is possible by then is left out no more.
+    %% Points that were left out are probed again by each command. A point that has become possible
+    %% is not left out any more.
     [Possible] = [Line || #{~"kind" := ~"probed", ~"flags" := ~"+SDcpu 2:2"} = Line <- lines(File)],
     ok = file:write_file(File, [json:encode(Possible#{~"kind" := ~"left_out",
                                                       ~"reason" => ~"made up"}), $\n], [append]),
@@ -335,7 +340,8 @@ ignored_flags(Config) ->
     says("nothing was measured, because no virtual machine does what its flags ask for: "
          "1 scheduler, +SDcpu 2:2", Text).
 
-%% The same one by its path: it compiles the programs itself.
+%% The running OTP is given by its path, as if it were another one. So it compiles the programs
+%% itself.
 another_otp(Config) ->
     File = file(Config, "otps.jsonl"),
     Erl = os:find_executable("erl"),
@@ -348,7 +354,8 @@ another_otp(Config) ->
     ?assertMatch([#{~"libc" := Libc}, #{~"libc" := Libc}],
                  [Facts || #{~"kind" := ~"otp", ~"facts" := Facts} <- lines(File)]).
 
-%% Where toolchain/install --lock-counter has been run, the run that says why tells of locks.
+%% With the emulator of toolchain/install --lock-counter, the results say how long threads waited
+%% for locks.
 locks(Config) ->
     case sderl_fleet_emulator:built("lcnt") of
         none -> {comment, "not tried: that needs toolchain/install --lock-counter"};
@@ -367,7 +374,8 @@ outputs_differ(Config) ->
                                "2", "--out", file(Config, "differ.jsonl") | ?SHORT]),
     says("OUTPUTS DIFFER", Text).
 
-%% A mix of one's own on two tables; the same command goes on, and the file can be shown again.
+%% A mix from a file is measured on two tables. The same command again measures nothing more, and
+%% the results can be shown.
 tables(Config) ->
     File = file(Config, "tables.jsonl"),
     Json = file(Config, "tables.json"),
@@ -385,7 +393,7 @@ tables(Config) ->
     All = [{Name, N, <<>>, 1}
            || Name <- [Of(~"atomics"), ~"control", Of(~"set+auto")], N <- [1, 2]],
     ?assertEqual(All, measured(File)),
-    %% The additions of all runs come to the same on both.
+    %% The sum of the additions is the same in all virtual machines of both tables.
     ?assertMatch([_], lists:usort([Text || #{~"kind" := ~"vm", ~"program" := Program,
                                              ~"text" := Text} <- lines(File),
                                            Program =/= ~"control"])),
@@ -399,7 +407,8 @@ tables(Config) ->
     ?assertEqual(All, measured(File)),
     _ = Run(["--show", File]).
 
-%% One virtual machine decides nothing; again, nothing is measured. (The command asks for five.)
+%% With one virtual machine in each file, all verdicts are undecided. A second run measures nothing
+%% more. The command line would refuse fewer than five, so `run/2` is called here.
 verdicts(Config) ->
     Dir = file(Config, "verdicts"),
     Run = fun(Name) ->
@@ -431,12 +440,12 @@ metrics(Json) ->
     {ok, Row} = file:read_file(Json),
     map_get(~"metrics", json:decode(Row)).
 
-%% The harness itself takes at most 1 %.
+%% The harness itself takes at most 1 % of the time.
 cheap(#{~"overhead_pct" := Overhead}) -> ?assert(Overhead =< 1.0).
 
-%% False alarms are designed at 1 %, and at least 95 of 100 slowdowns are to be found: of 20, more
-%% than 3 are missed in 1.6 % of all cases then. That is for machines that are not noisy, as the
-%% report calls those whose control scatters by more than 3 %.
+%% False alarms are designed at 1 %, and at least 95 of 100 slowdowns must be found. Then more than
+%% 3 of 20 are missed in 1.6 % of all cases. Missed slowdowns are not judged on a noisy machine,
+%% whose control scatters by more than 3 %.
 false_alarms() -> [{timetrap, {hours, 3}}].
 false_alarms(Config) ->
     Json = file(Config, "alarms.jsonl"),
@@ -459,7 +468,7 @@ control_scatter(File) ->
     [Scatter] = [Of || #{control := true, series := [#{rows := [#{scatter := Of}]}]} <- Programs],
     Scatter.
 
-%% When the program that started it is gone, a virtual machine that measures ends.
+%% A virtual machine that measures ends when the program that started it is gone.
 ends_with_its_parent(Config) ->
     Order = file(Config, "order"),
     ok = file:write_file(Order, term_to_binary(#{
@@ -479,7 +488,7 @@ ends_with_its_parent(Config) ->
     true = port_close(Port),
     ok = await(fun() -> is_gone(Proc) end).
 
-%% Or a zombie that nobody has asked about yet.
+%% The process may also be a zombie, whose exit status was not read yet.
 is_gone(Proc) ->
     case file:read_file(filename:join(Proc, "stat")) of
         {ok, Stat} -> re:run(Stat, "\\) Z ") =/= nomatch;

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_compare_tests).
--moduledoc "Two files of results of the VM laboratory, compared.".
+-moduledoc "The comparison of two files of results of `bin/sderl bench vm`.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -34,7 +34,8 @@ compare() ->
     says("3 of 3 points are undecided", sderl_bench_vm_compare:outcome(Few, true)),
     ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Few)), "--least 6")).
 
-%% What crashes now is no pass, whether or not anything else can be compared.
+%% A program that fails only in the later file is an error, whether or not other points can be
+%% compared.
 compare_lost_test_() ->
     {timeout, 120, fun compare_lost/0}.
 
@@ -50,14 +51,14 @@ compare_lost() ->
     ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Lost)), "p on 4 sched")),
     {[], <<>>, All} = verdicts(Before, {Header, [Failed(1)]}),
     says("p on 1 scheduler", sderl_bench_vm_compare:outcome(All, false)),
-    %% Failed once, and measured later; or not asked for.
+    %% A point is not lost if it failed once and was measured later, or if it was not asked for.
     {[same], <<>>, Later} = verdicts(Before, {Header, [Failed(4) | Lines]}),
     ?assertEqual(ok, sderl_bench_vm_compare:outcome(Later, true)),
     {[same], <<>>, Fewer} = verdicts(Before, {Header, Some}),
     ?assertEqual(ok, sderl_bench_vm_compare:outcome(Fewer, false)),
     says("in one of the files only: 1", sderl_bench_vm_compare:outcome(Fewer, true)).
 
-%% What is left out later is told with its reason.
+%% A point that is left out of one of the files is reported with the reason.
 compare_left_out_test_() ->
     {timeout, 120, fun compare_left_out/0}.
 
@@ -77,7 +78,7 @@ compare_left_out() ->
                  Of(After, Before)),
     ?assertEqual(<<>>, Of(After, After)).
 
-%% Who is far behind in both files has no verdict and needs none.
+%% A program that was left out of the race in both files has no verdict and needs none.
 compare_race_test_() ->
     {timeout, 120, fun compare_race/0}.
 
@@ -115,7 +116,8 @@ compare_work() ->
     ?assertNotEqual(nomatch, string:find(Of(~"hash", 2), "NOT THE SAME WORK: other outputs of p")),
     ?assertNotEqual(nomatch, string:find(Of(~"repetitions", 2), "p 1 times before and 2 times")).
 
-%% The machine was slower by 5 %: so much is not the program's, and more is.
+%% The control shows that the machine was slower by 5 %. A program that is slower by no more than
+%% that is undecided, as is one that did not change; a program that is slower by more is slower.
 moved_control_test_() ->
     {timeout, 120, fun moved_control/0}.
 
@@ -139,7 +141,7 @@ other_machine() ->
     Other = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 2}}]},
     {_, Work, _} = verdicts(A, {Header#{~"settings" := Other}, Lines}),
     ?assertNotEqual(nomatch, string:find(Work, "NOT THE SAME WORK: the settings differ of p")),
-    %% A program that has a setting since.
+    %% A setting that only the later version of the program has makes no difference.
     More = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 1, ~"b" => 2}}]},
     ?assertMatch({[same], <<>>, _}, verdicts(A, {Header#{~"settings" := More}, Lines})),
     says("no point in common", sderl_bench_vm_compare:compare(A, {Header, []}, 0.01)).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_counting).
--moduledoc "A program that knows how many operations it made when it has made them.".
+-moduledoc "A program whose number of operations is known only from its output.".
 
 -behaviour(sderl_bench_vm_program).
 

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_releases).
--moduledoc "Releases as small as can be, made by hand.".
+-moduledoc "Makes releases that are as small as possible, without a build tool.".
 
 -export([make/2]).
 
 -doc """
 A release with one application that is started, `sderl_tiny`, with this environment in its
-configuration, and one that is loaded, `sderl_more`. If the environment has `refuse`, the
-application does not start. `sderl_tiny:answer(X)` returns X and the environment's `answer`, if the
-first runs and the other is loaded; `sderl_tiny:leave(X)` ends the application. Beside its `.rel`
-there are two more, as rebar3 writes them.
+configuration, and one that is only loaded, `sderl_more`. If the environment has `refuse`,
+`sderl_tiny` does not start. `sderl_tiny:answer(X)` returns X and the environment's `answer`, and
+fails unless `sderl_tiny` runs and `sderl_more` is loaded. `sderl_tiny:leave(X)` ends the
+application. Beside the `.rel` file of the release there are two others, as rebar3 writes them.
 """.
 -spec make(file:filename(), [{atom(), term()}]) -> ok.
 make(Dir, Env) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_results).
--moduledoc "Files of results of `bin/sderl bench vm` that were made up.".
+-moduledoc "Generates files of results as `bin/sderl bench vm` writes them, for tests.".
 
 -export([file_of/2, file_of/3, by_nodes/1, by_nodes/2]).
 
@@ -15,11 +15,14 @@ line(Program, N, Round, Ns) ->
                queue_max => 3, reductions => 1000, collections => 5, reclaimed_words => 1,
                switches => 9}}.
 
--doc "Of one program `p` whose time on N schedulers is Fun(N), and the control.".
+-doc """
+A file of the control, which scales perfectly, and one program `p`, whose time on N schedulers is
+`Fun(N)`.
+""".
 -spec file_of(fun((pos_integer()) -> float()), Rounds :: pos_integer()) -> file().
 file_of(Fun, Rounds) -> file_of(Fun, fun(N) -> 1.0e6 / N end, Rounds).
 
--doc "The same with the time of the control.".
+-doc "The same; the time of the control on N schedulers is `Control(N)`.".
 -spec file_of(fun((pos_integer()) -> float()), fun((pos_integer()) -> float()),
               Rounds :: pos_integer()) -> file().
 file_of(Fun, Control, Rounds) ->
@@ -38,11 +41,11 @@ file_of(Fun, Control, Rounds) ->
                 {Program, Time} <- [{~"control", Control}, {~"p", Fun}]],
     {through_json(Header), [through_json(Line) || Line <- Lines]}.
 
--doc "The same by nodes of one scheduler each.".
+-doc "The same file, with as many nodes of one scheduler each in the place of N schedulers.".
 -spec by_nodes(file()) -> file().
 by_nodes(File) -> by_nodes(File, 1).
 
--doc "The same by nodes of so many schedulers each.".
+-doc "The same file, with as many nodes of `Schedulers` each in the place of N schedulers.".
 -spec by_nodes(file(), Schedulers :: pos_integer()) -> file().
 by_nodes({#{~"settings" := #{~"points" := Points} = Settings} = Header, Lines},
          Schedulers) ->

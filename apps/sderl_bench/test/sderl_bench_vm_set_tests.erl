@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_set_tests).
--moduledoc "Settings of programs that the user changes.".
+-moduledoc "Changes of the settings of programs by the user, with `--set`.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -63,7 +63,7 @@ no_settings_test() ->
     says("a call has no settings", sderl_bench_vm_set:unused(Changes, [])),
     ?assertEqual(ok, sderl_bench_vm_set:unused(Changes, ["a", "p"])).
 
-%% Whatever is changed, the keys and the kinds stay.
+%% A change affects the named setting only.
 kinds_test_() ->
     sderl_prop:eunit("a changed number is the one that was given", 200, fun() ->
         ?FORALL({Key, Value}, {oneof([size, none]), pos_integer()},
@@ -89,7 +89,7 @@ with_matrix(Content, Fun) ->
     ok = file:write_file(File, Content),
     try Fun(File) after file:delete(File) end.
 
-%% What is measured is what the file of results says, so other settings are other results.
+%% The file of results has the settings with which the programs are measured.
 options_test_() ->
     {timeout, 120, fun() ->
         Args = ["--program", "sderl_bench_vm_mortal", "--set", "sderl_bench_vm_mortal.length=77"],
@@ -105,7 +105,7 @@ options_test_() ->
             ]]
     end}.
 
-%% The command line comes first.
+%% A setting on the command line replaces the same one of the file.
 file_test_() ->
     {timeout, 120, fun() ->
         File = "{program, \"sderl_bench_vm_mortal\"}. {set, \"sderl_bench_vm_mortal.length=5\"}. "

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_table_tests).
--moduledoc "The text and the rows of JSON of several series, and what the schedulers did.".
+-moduledoc """
+The report of `bin/sderl bench vm` as text and as rows of JSON: several series, and what the
+schedulers did.
+""".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -12,7 +15,8 @@ text(Text) -> unicode:characters_to_binary(Text).
 has(Words, Text) ->
     ?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text}).
 
-%% Of the defaults, and of a flag with which everything takes so many times as long.
+%% A series with the default flags, and one with a flag that makes the program take `Factor` times
+%% as long.
 two_series(Factor, Rounds) ->
     {#{~"settings" := #{~"points" := Points} = Settings} = Header, Lines} =
         file_of(fun(N) -> 1.0e6 * (0.2 + 0.8 / N) end, Rounds),
@@ -29,7 +33,7 @@ several_test_() ->
         Summary = summary(two_series(1.5, 8)),
         Text = text(sderl_bench_vm_table:text(Summary)),
         has("efficiency % (95 %)", Text),
-        %% 1 / 0.6 on 2 schedulers.
+        %% The speedup on 2 schedulers is 1 / 0.6, so the efficiency is 83.3 %.
         ?assertMatch({match, _}, re:run(Text, "83\\.3 \\(83\\.[0-9]\\.\\.83\\.[0-9]\\)")),
         ?assertMatch({match, _}, re:run(Text, "1\\.50 \\(1\\.50\\.\\.1\\.50\\)")),
         Of = fun(Flags, N) ->
@@ -44,7 +48,7 @@ several_test_() ->
         ?assertMatch(#{times_first := undefined, times_first_low := undefined}, Of(<<>>, 2))
     end}.
 
-%% As wide as that of the speedup, in its own measure.
+%% The interval of the efficiency is that of the speedup, divided by the size.
 efficiency_test_() ->
     [
         sderl_prop:eunit("efficiency is the part of the ideal speedup", 200, fun() ->
@@ -61,7 +65,8 @@ efficiency_test_() ->
             #{size => {schedulers, 2}, speedup => undefined}))
     ].
 
-%% All that is stored of the schedulers' work is shown; of a file without it, what there is.
+%% All that is stored about the schedulers' work is shown. Where a file lacks some of it, the rest
+%% is shown.
 work_test_() ->
     {timeout, 120, fun() ->
         {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 7),
@@ -77,7 +82,7 @@ work_test_() ->
         has("0.20 processes waiting, 1,000 reductions, 5 collections", Less)
     end}.
 
-%% The first run of a program tells its operations, where nobody knew them before.
+%% The number of operations may be known only from the first run of a program.
 told_later_test_() ->
     {timeout, 120, fun() ->
         {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 6),
@@ -102,7 +107,7 @@ counted_test() ->
     ?assertMatch({error, <<"error: {operations,must_be,", _/binary>>}, sderl_bench_vm_loop:run(
         {program, sderl_bench_vm_counting, #{length => 10, each => 0.5}}, 1)).
 
-%% A law gives what it was fitted to, where that follows it.
+%% A law that is fitted to times that follow it predicts them.
 predicted_test() ->
     Times = fun(Law) -> [{N, [1.0e9 / sderl_bench_scaling:predicted(Law, N)]}
                          || N <- [1, 2, 4, 8]] end,

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_tests).
--moduledoc "The pure parts of the VM laboratory, and its options.".
+-moduledoc """
+`bin/sderl bench vm`: its options, its pure modules, the file of results, and what can be tried in
+this virtual machine.
+""".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -29,7 +32,7 @@ points_test() ->
     ?assertEqual("+sub true, OTP 27",
                  sderl_bench_vm_matrix:text(#{flags => [{"sub", "true"}], otp => "27"})).
 
-%% As many schedulers in each node; one node is always among them.
+%% Each node has the given number of schedulers. A point with one node is always among the points.
 points_of_nodes_test() ->
     {ok, Points, []} = sderl_bench_vm_matrix:points(matrix(#{nodes => [4, 2, 4],
                                                          vary => [{"sub", [none, "true"]}]})),
@@ -37,7 +40,7 @@ points_of_nodes_test() ->
                  [{Nodes, N} || #{nodes := Nodes, schedulers := N} <- Points]),
     ?assertEqual(["+S", "2:2"], sderl_bench_vm_matrix:arguments(hd(Points))).
 
-%% Of several series the first one, on the least and the most.
+%% The ends are the smallest and the largest point of the first series.
 ends_test() ->
     Ends = fun(More) ->
         {ok, Points, []} = sderl_bench_vm_matrix:points(matrix(More)),
@@ -71,8 +74,8 @@ in_turn_test() ->
                  sderl_bench_vm_nodes:in_turn(5, #{on => [a, b, c], nodes => 9})),
     ?assertEqual([node(), node()], sderl_bench_vm_nodes:in_turn(2, #{nodes => 9})).
 
-%% The control has as much work on each node, also where the nodes do not divide its processes; and
-%% gives the same.
+%% The control has the same work on each node, also where the number of nodes does not divide that
+%% of its processes, and its output does not depend on the nodes.
 control_test_() ->
     [
         sderl_prop:eunit("each node has as much of the control", 200, fun() ->
@@ -102,7 +105,8 @@ control_test_() ->
         end)
     ].
 
-%% What is not possible together is left out by its name, and the others are not.
+%% A combination of flags that exclude each other is left out, with a text that names it. The other
+%% points stay.
 left_out_points_test() ->
     {ok, Points, LeftOut} = sderl_bench_vm_matrix:points(matrix(#{
         vary => [{"sub", [none, "true"]}, {"scl", ["true", "false"]}]
@@ -113,7 +117,7 @@ left_out_points_test() ->
     [Text] = LeftOut,
     ?assertMatch(<<"+sub true +scl true: balancing of utilisation", _/binary>>, text(Text)).
 
-%% What a virtual machine does in silence instead of what its flags say.
+%% It is reported where a virtual machine silently did something else than its flags ask for.
 ignored_test_() ->
     Facts = #{dirty_cpu => 2, dirty_cpu_online => 1, bind_type => thread_spread,
               bindings => [0, 1]},
@@ -159,7 +163,7 @@ refused_points_test_() ->
 flags_test() ->
     ?assertEqual({ok, [{"sbt", "db"}, {"Mea", ""}, {"swt", "low"}]},
                  sderl_bench_vm_matrix:flags(" +sbt db +Mea +swt  low ")),
-    %% The virtual machine takes a value also right behind the flag.
+    %% The virtual machine also accepts a value attached to its flag.
     ?assertEqual({ok, [{"SDcpu", "4:4"}, {"sbt", "db"}, {"SDio10", ""}, {"swtlow", ""},
                        {"A10", ""}]},
                  sderl_bench_vm_matrix:flags("+SDcpu4:4 +sbtdb +SDio10 +swtlow +A10")),
@@ -229,7 +233,8 @@ with_file(Content, Fun) ->
     ok = file:write_file(File, Content),
     try Fun(File) after file:delete(File) end.
 
-%% As many as the verdicts of two files of the same command need; a number that is given stays.
+%% The default of --least is the number of virtual machines with which a comparison of two files of
+%% the same command has verdicts. A given number is not changed.
 least_test_() ->
     {timeout, 120, fun() ->
         Of = fun(Args) ->
@@ -254,7 +259,8 @@ least_test_() ->
         ?assertEqual([6, 6, 7, 8], [sderl_bench_vm_plan:least(N) || N <- [1, 4, 5, 44]])
     end}.
 
-%% Without --program those that can; the control is on the least and the most.
+%% Without --program all programs that can run on several nodes are measured. The control is
+%% measured on the least and the greatest number of nodes.
 nodes_options_test_() ->
     {timeout, 120, fun() ->
         {ok, #{do := {measure, #{programs := [Control | Programs]}}}} =
@@ -325,7 +331,7 @@ release() ->
         ok = file:write_file(File, "")
     end).
 
-%% Whatever of it changes, it is another release.
+%% A change of any file of a release changes its hash.
 hash_of_release(Dir, #{rel := Rel} = Release) ->
     Tiny = filename:join([Dir, "lib", "sderl_tiny-1.0"]),
     Priv = filename:join([Tiny, "priv", "data", "table"]),
@@ -357,7 +363,8 @@ matrix_file() ->
     {ok, #{do := {measure, #{header := #{command := Named}}}}} =
         checked(["--mfa", "lists:seq(1,9)", "--out", "результат.jsonl"]),
     ?assertNotEqual(nomatch, string:find(Named, "--out 'результат.jsonl'")),
-    %% The programs of the command line come first, however they are named.
+    %% Programs on the command line replace those of the file, whether they are named by --program
+    %% or by --suite.
     [with_file(Content, fun(File) ->
         {ok, #{do := {measure, #{programs := [_ | Programs]}}}} =
             checked(["--matrix", File | Args]),
@@ -379,8 +386,9 @@ works(Count) ->
 
 plan(Seed) -> #{seed => Seed, width => 0.02, least => 6}.
 
-%% The race is on two schedulers: far behind is who was measured twice, and not who was once; one
-%% scheduler is measured of those that are left, when they have enough.
+%% The race is on two schedulers. A program that is far behind is left out when all programs have
+%% been measured twice, not before. The others are measured on one scheduler when they have enough
+%% virtual machines on two.
 race_test() ->
     Id = fun(Name, N) -> {Name, {{schedulers, N}, {<<>>, <<>>}}} end,
     Works = [#{id => Id(Name, N), control => Name =:= c} || Name <- [c, x, y, z], N <- [1, 2]],
@@ -398,20 +406,20 @@ race_test() ->
     ?assertEqual(All, Of(2, Seen(#{x => [1.0], y => [9.0], z => [1.1]}))),
     Two = #{x => [1.0, 1.1], y => [1.66, 9.0], z => [1.64, 9.0]},
     ?assertEqual([{x, 2}, {z, 2}], Of(3, Seen(Two))),
-    %% A round that is interrupted has the same points as before.
+    %% When an interrupted round goes on, it has the same points as before.
     ?assertEqual([{z, 2}], Of(3, Seen(Two#{x := [1.0, 1.1, 9.9]}))),
     ?assertEqual([{y, 2}], Of(2, Seen(Two#{y := [1.66]}))),
     ?assertEqual([], Of(2, Seen(Two))),
     Many = Seen(#{x => [1.0 + I / 1.0e4 || I <- lists:seq(1, 6)], y => [9.0, 9.0],
                   z => [1.1, 1.5, 1.1, 1.9, 1.0, 2.0]}),
     ?assertEqual([{x, 1}, {z, 1}, {z, 2}], Of(7, Many)),
-    %% Where there are no more rounds than that, they catch up.
+    %% There may be no more rounds, so the points on one scheduler also catch up in earlier ones.
     ?assertEqual([{x, 1}, {z, 1}], Of(1, Many)),
-    %% Those that began late and are known well enough are not measured in earlier rounds.
+    %% A point that was first measured in a late round and is known well enough does not catch up.
     Late = #{times => #{R => 1.0 + R / 1.0e4 || R <- lists:seq(7, 12)}, failed => 0},
     ?assertEqual([{z, 1}], Of(1, Many#{Id(x, 1) => Late})),
     ?assertEqual([], Of(1, Many#{Id(x, 1) => Late, Id(z, 1) => Late})),
-    %% Fewer rounds than a choice needs: as many as there can be are enough.
+    %% If there are fewer rounds than a choice needs, one virtual machine in each round is enough.
     Few = Seen(#{x => [1.0, 1.1, 1.2], y => [9.0, 9.0], z => [1.1, 1.5, 1.1]}),
     ?assertEqual([], Of(3, Few)),
     ?assertEqual([{x, 1}, {z, 1}],
@@ -419,7 +427,7 @@ race_test() ->
                              || #{id := {Name, {{schedulers, N}, _}}, control := false}
                                     <- sderl_bench_vm_plan:round(
                                            Works, 3, Few, (plan(1))#{race => true, rounds => 3})])),
-    %% One that fails again and again is not waited for.
+    %% The race does not wait for a point that fails again and again.
     Broken = (Seen(Two))#{Id(z, 2) := #{times => #{}, failed => 2}},
     ?assertEqual([{x, 2}], Of(3, Broken)),
     ?assertMatch(#{names := []}, sderl_bench_vm_race:behind([])).
@@ -442,11 +450,13 @@ plan_test_() ->
                 lists:sort([Id || #{id := Id} <- sderl_bench_vm_plan:round(works(4), Round, Seen,
                                                                            plan(1))])
             end,
-            %% Known well; not; failed. The control is there as long as another one is.
+            %% Point 2 is known well enough, point 3 is not, and point 4 has failed. The control,
+            %% point 1, is measured as long as another point is.
             Seen = #{1 => Steady, 2 => Steady, 3 => Wide, 4 => #{times => #{}, failed => 2}},
             ?assertEqual([1, 3], Ids(7, Seen)),
             ?assertEqual([], Ids(7, Seen#{3 := Steady})),
-            %% Measured in this round, and so known well: the others go on.
+            %% In round 6 all points but the failed one were measured, so nothing is left of it. In
+            %% round 7 point 2 is measured again if it is not known well enough.
             ?assertEqual([], Ids(6, Seen)),
             ?assertEqual([1, 2, 3], Ids(7, Seen#{2 := Wide}))
         end)
@@ -467,7 +477,7 @@ store() ->
         ok = sderl_bench_vm_store:append(S1, #{kind => vm, x => 1.23456789012}),
         ok = sderl_bench_vm_store:close(S1),
         {ok, Whole} = file:read_file(File),
-        %% Cut off anywhere, nothing is lost but the line that was not whole.
+        %% Wherever the last line is cut off, only this line is lost.
         [begin
             ok = file:write_file(File, [Whole, binary:part(~"{\"kind\":\"vm\"}\n", 0, Length)]),
             {ok, S2, _, [#{~"x" := 1.234568}]} =
@@ -478,7 +488,7 @@ store() ->
          end || Length <- [0, 1, 7, 13]],
         says("other settings (runs)",
              sderl_bench_vm_store:open(File, header(#{settings => #{runs => 6}}))),
-        %% Nothing was measured yet: other settings may have the file.
+        %% Nothing was measured yet, so a command with other settings may use the file.
         ok = file:write_file(File, hd(binary:split(Whole, ~"\n"))),
         ok = file:write_file(File, "\n{\"kind\":\"otp\"}\n{\"kind\":\"left_out\"}\n", [append]),
         {ok, S0, #{~"settings" := #{~"runs" := 6}}, []} =
@@ -521,7 +531,8 @@ full() ->
     {ok, Device} = file:open("/dev/full", [append, raw, binary]),
     {"/dev/full", Device, ~"/dev/full.lock"}.
 
-%% A file that another program writes is left alone; the lock of one that is gone is no obstacle.
+%% A file that another process is writing is refused. The lock of a process that has ended is
+%% ignored.
 two_writers_test_() ->
     {timeout, 120, fun two_writers/0}.
 
@@ -563,7 +574,7 @@ summary() ->
     [{#{program := ~"control"}, _} | _] = Cells = sderl_bench_vm_table:rows(Summary),
     ?assertEqual(6, length(Cells)).
 
-%% A file from before operations were told has none.
+%% The time and the reductions of one operation. Older files do not have the number of operations.
 operations_test_() ->
     {timeout, 120, fun operations/0}.
 
@@ -585,7 +596,8 @@ operations() ->
     ?assertMatch([_, _, _,
                   {_, #{operations := 500, unit := ~"message", operation_reductions := 2.0}} | _],
                  sderl_bench_vm_table:rows(Summary)),
-    %% Where something is done that is not timed, the reductions are not those of the time.
+    %% A program that also does work that is not timed has no reductions for each operation, because
+    %% they would include this work.
     ?assertMatch({match, _}, re:run(text(sderl_bench_vm_table:text(Known(false))),
                                     "one message of 500: 2.00 us \\([^)]*\\) on 1 scheduler; ")),
     ?assertEqual(nomatch, string:find(text(sderl_bench_vm_table:text(Of(P))), "one message")),
@@ -615,13 +627,14 @@ by_nodes() ->
     ?assertEqual(nomatch, string:find(Text, "with one scheduler")),
     ?assertMatch([{#{nodes := 1, schedulers := 1}, _}, {#{nodes := 2, schedulers := 1}, _} | _],
                  sderl_bench_vm_table:rows(Summary)),
-    %% Nodes are compared with nodes.
+    %% Points with nodes are compared with such points only.
     {ok, #{rows := Compared}} = sderl_bench_vm_compare:compare(File, File, 0.01),
     ?assertEqual([{nodes, N, 1} || N <- [1, 2, 4]], [Size || #{size := Size} <- Compared]),
     says("no point in common",
          sderl_bench_vm_compare:compare(File, file_of(fun(N) -> 1.0e6 / N end, 8), 0.01)).
 
-%% Nodes that have more schedulers than the machine has cores have no laws, one node included.
+%% No laws are fitted to points with more schedulers than the machine has cores, also where that
+%% holds for a single node.
 more_than_cores_test_() ->
     {timeout, 120, fun more_than_cores/0}.
 
@@ -653,8 +666,8 @@ wrong_results() ->
      || Words <- ["OUTPUTS DIFFER", "other (1 times)",
                   "FAILED on 2 schedulers, 2 times: it hangs"]].
 
-%% A failure of a round that was measured later is over; so is one before the program was
-%% calibrated.
+%% A failure does not count any more when its round was measured later, nor does one from before the
+%% program was calibrated.
 failed_before_test_() ->
     {timeout, 120, fun failed_before/0}.
 
@@ -673,7 +686,7 @@ failed_before() ->
     ?assertMatch([_], Of([Failed(#{~"round" => 1, ~"schedulers" => 3}) | Lines])),
     ?assertMatch([_], Of(Lines ++ [Failed(#{~"round" => 1})])).
 
-%% Of few virtual machines there are laws, and no intervals of them.
+%% With few virtual machines the laws have no intervals.
 few_measured_test_() ->
     {timeout, 120, fun few_measured/0}.
 
@@ -695,7 +708,7 @@ nothing_measured() ->
     ?assertNotEqual(nomatch, string:find(Text, "nothing was measured")),
     ?assertEqual([], sderl_bench_vm_table:rows(Summary)).
 
-%% What was asked for and not possible is told, and what the system does not let perf count.
+%% The notes name points that were asked for and are not possible, and say why perf could not count.
 notes_test_() ->
     {timeout, 120, fun() ->
         {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 2),
@@ -715,7 +728,7 @@ notes_test_() ->
                       ~"not possible: 1 scheduler, +SDcpu 4:4: it has 1",
                       ~"counters were not read: No permission to enable cycles"]],
         ?assertEqual(nomatch, binary:match(Of(Lines), ~"were not read")),
-        %% What was measured before is not shown; it is when the point is possible again.
+        %% Results of a point that was left out later are shown only if it became possible again.
         Sizes = fun(Some) ->
             #{programs := [_, #{series := [#{rows := Rows}]}], left_out := Reasons} =
                 sderl_bench_vm_summary:of_lines(Header, Some),
@@ -729,7 +742,7 @@ notes_test_() ->
         ?assertEqual({tl(All), 1}, Sizes(Lines ++ [Probed, LeftOut(<<>>)]))
     end}.
 
-%% Speedup by parts is the measured one.
+%% The speedup that is computed from the parts is the measured one.
 split_test_() ->
     sderl_prop:eunit("what is lost is lost to idleness or to longer work", 200, fun() ->
         ?FORALL({N, Used, Wall}, {range(2, 64), range(1, 100), range(1, 1_000_000)}, begin
@@ -812,13 +825,13 @@ reasons_test() ->
             {"the system gave the schedulers 50.0 %",
              Of(#{~"cpu_ns" => 7.2e6, ~"repetitions" => 100}, 2.0, 3.9)}
         ]],
-    %% Counted for one of the nodes only.
+    %% With several nodes the counters are of one node only, so they are not reported.
     ?assertEqual(nomatch, string:find(
         text(sderl_bench_vm_reasons:text({nodes, 2, 1}, {
             One#{~"counters" => Rates},
             One#{~"busy" := [0.9, 0.9], ~"counters" => Rates#{~"cache_misses" := 0.5}}
         }, 1.2, 1.9)), "the processor counts")),
-    %% Seldom, or as often as before, they are no reason.
+    %% Migrations that are rare, or nearly as frequent as on one scheduler or node, are no reason.
     [?assertEqual(nomatch, string:find(Of(#{~"migrations" => Few}, 2.0, 3.9), "ran again"))
      || Few <- [#{~"share" => 0.25, ~"per_s" => 3999}, #{~"share" => 0.04, ~"per_s" => 80_000}]],
     ?assertEqual(nomatch, string:find(
@@ -855,12 +868,12 @@ loop() ->
     ?assert(Count > 1),
     {ok, #{runs := [_, _], warm := [_ | _]}} = sderl_bench_vm_loop:measure(
         Job, #{runs => 2, warm_most => 4, most_ns => 60_000_000_000, repetitions => 5}),
-    %% No time: one of each.
+    %% Without time there is one warm-up run and one measured run.
     {ok, #{runs := [_], warm := [_]}} = sderl_bench_vm_loop:measure(
         Job, #{runs => 5, warm_most => 4, most_ns => 1, repetitions => 5}).
 
-%% Two processes that switch for as long as they are looked at, and more: the window ends, or so
-%% many events are enough.
+%% Two processes switch for longer than they are traced. The trace ends with its window, or after
+%% 20,000 events.
 migrations_test_() ->
     {timeout, 120, fun migrations/0}.
 
@@ -879,7 +892,7 @@ migrations() ->
         receive {'DOWN', Monitor, process, _, normal} -> ok end
     end,
     Before = trace:session_info(all),
-    %% Again where a busy machine left the processes little of the window.
+    %% This is repeated if the processes got little of the window, as happens on a busy machine.
     Looked = fun() ->
         #{share := Share, per_s := Rate, seen := Seen} =
             sderl_bench_vm_migrations:around([node()], 1.0, Switching),
@@ -888,19 +901,19 @@ migrations() ->
         Seen > 100
     end,
     ?assertEqual(ok, sderl_fleet:await(Looked, 60_000)),
-    %% Nothing of it is left.
+    %% No trace session is left.
     ?assertEqual(Before, trace:session_info(all)),
-    %% It ends before it is looked at.
+    %% This program ends before its trace begins.
     ?assertMatch(#{seen := 0, share := +0.0},
                  sderl_bench_vm_migrations:around([node()], 1.0e13, fun() -> ok end)),
-    %% One that takes long is not waited for.
+    %% The end of a long program is not waited for.
     ?assertMatch(#{seen := _}, sderl_bench_vm_migrations:around([node()], 1.0e8, fun() ->
         receive after infinity -> ok end
     end)),
     ?assertEqual([100, 1, 1], [sderl_bench_vm_migrations:repetitions(Ns)
                                || Ns <- [1.0e6, 1.0e8, 1.0e10]]).
 
-%% Without permission, or without perf, the virtual machine tells so instead of figures.
+%% Without permission, or without perf, the result has the reason in the place of the counts.
 counters_test_() ->
     {timeout, 120, fun counters/0}.
 
@@ -924,7 +937,7 @@ counters() ->
         ?assertEqual(#{}, sderl_bench_vm_counters:stop(none))
     end).
 
-%% An executable in a folder of its own.
+%% `Fun` gets the path of a script that is alone in its folder.
 with_program(Name, Script, Fun) ->
     with_file("", fun(File) ->
         Path = filename:join(File ++ "_bin", Name),
@@ -938,7 +951,7 @@ with_program(Name, Script, Fun) ->
         end
     end).
 
-%% Told before its compiler is given what it cannot understand.
+%% An OTP that is too old is refused before its compiler gets modules that it cannot compile.
 old_otp_test_() ->
     [
         {Release, {timeout, 120, fun() ->
@@ -952,7 +965,7 @@ old_otp_test_() ->
      || Release <- ["26", "R16B03"]
     ].
 
-%% What a program prints without an end does not fill the memory.
+%% Only the end of a long output is kept, so that it cannot fill the memory.
 last_test_() ->
     {timeout, 120, fun last/0}.
 
@@ -1002,7 +1015,7 @@ host() ->
                   "2 hardware threads",
                   "2 kinds of cores", "memory is on 2 nodes", "powersave",
                   "counters are not available here"]],
-    %% The quota is told also where no point has more schedulers.
+    %% The quota is also reported where no point has more schedulers than it.
     ?assertNotEqual(nomatch, string:find(Noted(1), "a quota of 1.50 processors\n")),
     #{cores := Cores} = sderl_bench_vm_host:info(),
     ?assert(Cores >= 1).
