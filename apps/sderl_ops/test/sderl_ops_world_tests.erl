@@ -489,6 +489,27 @@ take_back(Id) ->
 
 to_one(Desired) -> to_release(~"one", Desired).
 
+%% A revision that comes while an instance is being laid out or drained: the release of the one is
+%% in use, and the other is out of its groups, although the last look says otherwise.
+in_the_middle_of_a_step_test_() ->
+    Slow = fun({lay_out, _}, Dice) -> {4_000, Dice};
+              ({drain, _}, Dice) -> {3_000, Dice};
+              (_, Dice) -> {50, Dice}
+           end,
+    Fresh = #{seed => 1, desired => desired(#{web => 1, db => 0})},
+    #{desired := #{upgrade := Upgrade} = Desired} = Operation = operation([]),
+    AtOnce = Operation#{desired := Desired#{upgrade := Upgrade#{canaries := 0}}},
+    Two = {30_000, {operator, {revision, fun to_two/1}}},
+    [{Name, {timeout, 60, fun() ->
+        [?assertEqual({Ms, []}, {Ms, sderl_ops_world_check:final(sderl_ops_world:run(
+            World#{script => Script ++ [{Ms, {operator, {revision, Change}}}], durations => Slow}
+        ))}) || Ms <- lists:seq(From, To, 200)]
+    end}}
+     || {Name, World, Script, Change, From, To} <- [
+            {"laid out", Fresh, [], fun to_two/1, 1_000, 10_000},
+            {"drained", AtOnce, [Two], fun to_one/1, 31_000, 50_000}
+        ]].
+
 %% What lies of the family, and in what state.
 layouts(#world{hosts = Hosts}) ->
     There = maps:from_list([{Id, {Release, State}}

@@ -271,9 +271,12 @@ active(Ready, Busy, View) ->
 %% ---------------------------------------------------------------- releases
 
 unused_releases(#view{desired = #{releases := Releases}, observed = #{hosts := Hosts},
-                      memory = Memory, running = Running, now = Now}) ->
+                      memory = Memory, running = Running, now = Now} = View) ->
+    %% The last look has not seen which release an instance has that is laid out now.
+    Changing = #{sderl_ops_view:host(Id, View) => [] || {lay_out, Id} := _ <- Running},
     #{Step => {none, undefined}
       || Host := #{state := up, releases := There, instances := Instances} <- Hosts,
+         not is_map_key(Host, Changing),
          Sha <- unused(There, Releases, Instances),
          Step <- [{drop_release, Host, Sha}],
          not is_map_key(Step, Running),

@@ -119,7 +119,16 @@ serves(Id, View) -> stays(Id, View) andalso is_in_groups(Id, View).
 -doc "Whether it is up and is not about to stop.".
 -spec stays(sderl_ops_desired:instance_id(), view()) -> boolean().
 stays(Id, #view{memory = #{drained := Drained}} = View) ->
-    is_up(Id, View) andalso not is_map_key(Id, Drained) andalso not is_leaving(Id, View).
+    is_up(Id, View) andalso not is_map_key(Id, Drained) andalso not is_leaving(Id, View)
+        andalso not is_being_taken_out(Id, View).
+
+%% A step that takes it out of service is under way, whatever is desired since.
+is_being_taken_out(Id, #view{busy = Busy, memory = #{begun := Begun}}) ->
+    is_map_key({drain, Id}, Begun)
+        orelse case Busy of
+                   #{Id := {Kind, _}} -> Kind =:= drain orelse Kind =:= stop;
+                   #{} -> false
+               end.
 
 -doc "Whether it is in all its groups, as far as that is known.".
 -spec is_in_groups(sderl_ops_desired:instance_id(), view()) -> boolean().
