@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_concurrent_SUITE).
 
-%% Clients on several nodes at the same time: what they saw has a legal linearisation, for names
-%% and processes that they fight for. Without failures.
+%% Clients on several nodes work at the same time, without failures. What they saw must have a legal
+%% linearisation, for names and processes that they compete for.
 %%
-%% A failing case is shrunk by running its parts again, up to 20 times each, since what clients do
-%% at the same time comes out differently each time. SDERL_SEED=N runs the same cases again.
+%% A failing case is shrunk by running parts of it, each up to 20 times, because concurrent clients
+%% interleave differently in each run. SDERL_SEED=N runs the same cases again.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -29,7 +29,8 @@ one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 150).
 two_groups(Config) ->
     conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 75).
 
-%% As the first, decided by majority: while nothing fails nothing differs, and nothing is refused.
+%% One group that decides by majority. Without failures it answers as an available group does, and
+%% refuses nothing.
 majority(Config) ->
     conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 40, #{consistency => majority}).
 
@@ -46,9 +47,11 @@ conforms(Config, Layout, Cases, Options) ->
     true =:= Passed orelse error({no_linearisation, {seed, Seed}, Passed}),
     [sderl_ct:delete(Fleet, G, hd(Ms)) || {G, Ms} <- Groups].
 
-%% Runs cases until one fails, and gives it shrunk, or `true`.
+%% Runs cases until one fails. Returns the shrunk case, or `true` if none failed, and the number of
+%% operations.
 failing(Setting, Cases) ->
-    %% Its operations, and whether one failed: then each candidate gets more than one try.
+    %% Counters: the operations that were run, and whether a case has failed. If one has, each
+    %% shrunk candidate gets more than one try.
     Tally = counters:new(2, []),
     Property = ?FORALL(Case, resize(14, sderl_histories:case_of(Setting)),
                        holds(Case, Setting, Tally)),

@@ -1,19 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_conformance).
 
-%% Real nodes in lockstep with the semantics. Each step is a call on a node and a rule of
-%% sderl_model; then the value, and the state of every node, are what the rule gives, or the two
-%% diverge.
+%% Real nodes in lockstep with the semantics. Each step is a call on a node and the matching rule of
+%% sderl_model. The value of the call and the state of every node must then be what the rule gives;
+%% otherwise the two diverge.
 %%
-%% Nothing is slept for: after the value the nodes are asked again and again, all at once, until
-%% they show the state, or a deadline passes. Where the semantics leaves a choice
-%% (sderl_model:open/1) it is made as the nodes made it; links that it allows
-%% (sderl_model:may_link/1) may be there. And whenever nodes are looked at, each of them shows what
-%% a node may show at any moment (sderl_model_check:view/2).
+%% Nothing sleeps: after each value all nodes are polled at once, until they show the expected state
+%% or a deadline passes. Where the semantics leaves a choice (sderl_model:open/1) the nodes' choice
+%% is taken; links that it allows (sderl_model:may_link/1) may exist or not. Whenever nodes are
+%% polled, each must show a state that is valid at any moment (sderl_model_check:view/2).
 %%
-%% The nodes serve for many lists of steps: reset/2 stops the library on all of them, takes all
-%% links down and starts it again, which leaves nothing of what was before and takes a fraction of a
-%% second.
+%% The same nodes serve for many lists of steps: reset/2 stops the library on all of them, closes
+%% all links and starts it again. Nothing of the earlier state is left, and this takes a fraction of
+%% a second.
 %%
 %% To see a failure again, in `rebar3 as test shell`:
 %%
@@ -25,7 +24,7 @@
 
 -define(TAG, "").
 -define(CALL, 90_000).
-%% Until all nodes show a state.
+%% How long, in ms, all nodes may take to show a state; after a reset.
 -define(REST, 60_000).
 -define(ANEW, 10_000).
 
@@ -41,15 +40,15 @@
 
 %% ---------------------------------------------------------------- nodes
 
-%% 14 normal and 2 hidden ones, as published.
+%% 14 normal and 2 hidden nodes, as published.
 node_of(Short) -> list_to_atom(Short ++ "@127.0.0.1").
 
 types() ->
     [{node_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
         [{node_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
 
-%% The library's own patience is long, so that a busy machine sets nobody aside: `patience_ms` of a
-%% variant.
+%% Long timeouts, so that no member is set aside because the machine is busy. `patience_ms` of a
+%% variant is such a time, too.
 env() -> [{sderl, tick_ms, 200}, {sderl, write_timeout_ms, 60_000}].
 
 start(Owner) ->
@@ -63,21 +62,21 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 
 %% ---------------------------------------------------------------- variants
 
-%% A variant is an atom, or a map to replace what it stands for: `nodes` as after which start,
-%% `resolver`, `weights` of the commands, deliberate `faults` of the library, its `patience_ms` with
-%% a silent node.
+%% A variant is an atom, or a map that replaces parts of `plain`: `start` (the state in which the
+%% nodes begin), `resolver`, `weights` of the commands, planted `faults` of the library, and
+%% `patience_ms`, the time after which the library sets a silent node aside.
 variant(plain) ->
     #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(),
       faults => [], patience_ms => 15_000};
 %% A launch configuration makes three groups.
 variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_name};
-%% Nodes are free as a rule, and have the same few names, so that islands meet and names clash.
+%% Most nodes are free and use the same few names, so that islands meet and names clash.
 variant(islands) ->
     (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
-%% Groups that decide by majority, which nobody loses here.
-%% Some of their changes wait for as long as the library is patient: it is less so here.
+%% Groups that decide by majority; no node loses the majority here. Some changes of the membership
+%% wait for `patience_ms`, so it is lower.
 variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority(), patience_ms := 5000};
-%% The same without nodes that are added, each of which waits so long.
+%% The same without added nodes, each of which waits for `patience_ms`.
 variant(majority_as_made) ->
     (variant(majority))#{weights := maps:without([add_nodes, enter], sderl_model_gen:majority())};
 variant(Map) when is_map(Map) -> maps:merge(variant(plain), Map).
@@ -103,8 +102,8 @@ initial(Variant) ->
     lists:foldl(fun({N, _}, S) -> element(2, sderl_model:run(S, spawn, N)) end, S0,
                 types() ++ types()).
 
-%% The nodes as after a start, in the state that initial/1 has. A helper of the library may be about
-%% to connect when the library is stopped: then once more.
+%% Brings the nodes to the state of initial/1, as after a start. A helper process of the library may
+%% be about to connect when the library is stopped; then the reset is tried again.
 reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
 
 reset(Fleet, Variant, Tries) ->
@@ -147,13 +146,12 @@ await(F) ->
 %% Runs steps on nodes that were reset: `ok`, or where and how the two diverged.
 run(Fleet, Variant, Steps) -> run(Fleet, Variant, Steps, ?REST).
 
-%% The nodes have so many milliseconds to come to each state.
+%% As run/3; the nodes have `Rest` milliseconds to reach each state.
 run(Fleet, Variant, Steps, Rest) ->
     {S, W} = reset(Fleet, Variant),
     steps(Steps, 1, S, W#w{rest = Rest}).
 
-%% As run/3, but each step follows at once: the states between are not waited for, only the last
-%% one.
+%% As run/3, but waits only for the state after the last step.
 at_once(Fleet, Variant, Steps) ->
     {S, W} = reset(Fleet, Variant),
     steps(Steps, 1, S, W#w{between = glance}).
@@ -179,7 +177,7 @@ steps([Step | Steps], K, S0, W0) ->
 diverged(K, Step, How, Before) ->
     {diverged, #{step => K, command => Step, how => How, before => Before}}.
 
-%% The call on the node, with real processes and names for the symbols.
+%% Calls the library on the node, with real processes and names in place of the symbols.
 do({Node, spawn}, Pid, #w{fleet = Fleet, table = T} = W) ->
     {Pid,
      W#w{table = T#{Pid => sderl_fleet:call(Fleet, Node, sderl_conformance_node, spawned, [])}}};
@@ -220,7 +218,8 @@ symbol(A, #w{names = Names}) ->
         [] -> A
     end.
 
-%% Values are the same but for the order of names, the token, and the home where the group chose it.
+%% Compares values. The order of names, the token, and a home that the semantics leaves to the group
+%% are ignored.
 value(Expected, Seen, W) ->
     case {plain(Expected), plain(symbol(Seen, W))} of
         {Same, Same} -> same;
@@ -245,7 +244,7 @@ look(glance, S, W0) ->
 
 may(S, #w{may = May} = W) -> W#w{may = lists:umerge(May, lists:usort(sderl_model:may_link(S)))}.
 
-%% Waits until all nodes show the state: it, with the choices that they made.
+%% Waits until all nodes show the state. Returns it with the choices that the nodes made.
 rest(S, #w{rest = Timeout} = W0) ->
     W = may(S, W0),
     Self = self(),
@@ -263,7 +262,7 @@ rest(S, #w{rest = Timeout} = W0) ->
         {error, {timeout, Where}} -> {diverged, Where}
     end.
 
-%% What a node shows that none may show at any moment.
+%% What nodes show although no node may show it at any moment.
 never(Seen) ->
     [{never, Broken}
      || N := #{groups := _} = See <- Seen, Broken <- sderl_model_check:view(N, See)].
@@ -301,7 +300,7 @@ sorted(processes, M) -> M;
 sorted(class, C) -> C;
 sorted(_, L) -> lists:sort(L).
 
-%% A choice is what the nodes show, or the first there is while they show none.
+%% Makes every open choice as the nodes show it, or takes its first option while they show none.
 chosen(S, Seen) ->
     case sderl_model:open(S) of
         [] -> S;
@@ -321,7 +320,7 @@ held(G, Ms, Name, Seen) ->
         || N := #{names := Ns} <- Seen, lists:member(N, Ms), {{Group, Key}, P} <- Ns, Group =:= G,
            Key =:= Name] ++ [none]).
 
-%% Links that may be there are there when both ends have them.
+%% An allowed link exists when both ends have it.
 links(S, Seen, #w{may = May}) ->
     lists:foldl(fun({A, B}, Acc) ->
         case Seen of
@@ -334,7 +333,7 @@ links(S, Seen, #w{may = May}) ->
         end
     end, S, May).
 
-%% All members that are up are in one component.
+%% Groups whose running members are not all in one component.
 apart(#{s_groups := Groups, free_groups := Free} = S, Seen) ->
     All = [{G, Ms} || {G, Ms, _} <- Groups] ++ [{undefined, Ms} || {Ms, _} <- Free],
     [{component, {G, Found}}
@@ -352,7 +351,8 @@ component(G, M, Seen) ->
 one([{_, Live}], Up) -> Live =:= Up;
 one(_, _) -> false.
 
-%% The library knows of every link that it made: one end at least says so.
+%% Links that neither end's library opened. Here the library makes every link, so at least one end
+%% must know of it.
 strange(Seen) ->
     [{link_of_nobody, {A, B}} || A := #{strange := Bs} <- Seen, B <- Bs, A < B,
                                  #{B := #{strange := As}} <- [Seen], lists:member(A, As)].
@@ -365,7 +365,7 @@ replay(Variant, Steps) ->
     io:put_chars(text(Result)),
     Result.
 
-%% A divergence, to be read.
+%% A divergence as text.
 text(ok) -> "the nodes and the semantics agree\n";
 text({diverged, #{step := K, command := {Node, Command}, how := How, before := Before}}) ->
     [io_lib:format("step ~b: ~0tp on ~ts~n~ts", [K, Command, Node, how(How)]), "in the state\n",

@@ -13,7 +13,7 @@ all() ->
     [plain, launch, islands, majority_as_made, at_once, sees] ++
         [C || long(), C <- [majority, shrinks]].
 
-%% The process that prepares a suite ends before the first case.
+%% The process that runs init_per_suite ends before the first case, so another one owns the fleet.
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
     [{fleet, sderl_conformance:start(Owner)}, {owner, Owner} | Config].
@@ -31,15 +31,15 @@ launch(Config) -> check(launch, count(3, 200), Config).
 %% Islands that meet, with the same names on both sides.
 islands(Config) -> check(islands, count(4, 300), Config).
 
-%% Groups that decide by majority, of the nodes that they were made of or of some of these. A list
-%% of steps takes 10 s, as the library waits for silent nodes.
+%% Groups that decide by majority, to which no node is added. A list of steps takes 10 s, because
+%% the library waits for silent nodes.
 majority_as_made(Config) -> check(majority_as_made, count(3, 60), Config).
 
 %% Groups that decide by majority. A node that is added waits for 5 s, which makes this long.
 majority(Config) -> check(majority, count(3, 60), Config).
 
-%% Groups that end and begin without a pause: no node is seen in a group and in an island, and a
-%% name of the new group is found at every member at once.
+%% Groups are deleted and made without a pause. No node may be seen in a group and in an island at
+%% once, and a name of the new group must be found at every member immediately.
 at_once(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     [N1, N2, N3] = All = [sderl_conformance:node_of(N) || N <- ["n1", "n2", "n3"]],
@@ -58,7 +58,7 @@ at_once(Config) ->
         Diverged -> ct:fail("~ts", [sderl_conformance:text(Diverged)])
     end.
 
-%% Names that a deleted group leaves behind are seen, where and how.
+%% The check reports names that a deleted group leaves behind, with the node and the difference.
 sees(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     Steps = leaves_names(),
@@ -77,7 +77,8 @@ leaves_names() ->
      {N1, {delete_s_group, g1}},
      {N1, {register_name, undefined, x, {pid, N1, 2}}}].
 
-%% What shows a fault at random is shrunk to the few commands that it takes, which show it again.
+%% A random list of commands that shows a planted fault is shrunk to a few commands, which show it
+%% again.
 shrinks(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     Variant = #{faults => [keep_names]},
@@ -100,8 +101,9 @@ check(Variant, Sequences, Config) ->
     Ms = erlang:monotonic_time(millisecond) - Start,
     ct:pal("~ts: ~b sequences of 30 commands in ~b s", [Variant, Sequences, Ms div 1000]).
 
-%% What failed once fails fast when steps are left out: a state that it has not come to in a few
-%% seconds is one that it does not come to. Nor does that go on for ever.
+%% After the first failure PropEr shrinks the steps. Shrunk lists fail fast: nodes that do not reach
+%% the expected state within 5 s count as diverged. After 300 s every list passes, which ends the
+%% shrinking.
 agrees(Fleet, Variant) ->
     Failed = atomics:new(1, []),
     ?FORALL(Steps, sderl_conformance:steps(Variant, 30),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_conformance_node).
 
-%% The part of sderl_conformance that runs on the nodes: begin anew, call the library, say what is
-%% so.
+%% The part of sderl_conformance that runs on the nodes: it resets the library, calls it, and
+%% reports the state of the node.
 
 -export([stop/0, unlink/0, start/2, call/2, spawned/0, dead/0, kill/1, see/1]).
 
@@ -10,8 +10,8 @@
 
 %% ---------------------------------------------------------------- anew
 
-%% In three steps, each on all nodes before the next: a node that still runs the library would
-%% connect again.
+%% A reset has three steps: stop/0, unlink/0, start/2. All nodes finish a step before the next one
+%% begins, because a node that still runs the library would connect again.
 stop() ->
     _ = application:stop(sderl),
     ok.
@@ -34,7 +34,7 @@ call(F, Args) ->
     catch Class:Why -> {raised, Class, Why}
     end.
 
-%% A process that keeps what it is sent.
+%% Starts a process that leaves all messages in its mailbox.
 spawned() -> spawn(fun() -> receive {?MODULE, end_} -> ok end end).
 
 dead() ->
@@ -48,9 +48,9 @@ kill(Pid) ->
 
 %% ---------------------------------------------------------------- what is so
 
-%% As sderl_model:view/2 has it, from the node's own tables, which are what its calls read; and what
-%% tells whether the node has come to rest: of each group the component that it is in. `strange` are
-%% links that the library here says it did not open.
+%% The view of sderl_model:view/2, from the node's own tables, which its calls read. `components`
+%% tells whether the node has come to rest: it has the component of each of its groups. `strange`
+%% has the links that the library on this node did not open.
 see(Processes) ->
     Own = sderl_dir:memberships(),
     #{class => class(Own),

@@ -1,29 +1,31 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_failures_SUITE).
 
-%% What concurrent clients are promised while nodes crash, stand still, leave and come back,
-%% processes of the library are killed, and links are cut.
+%% What the library promises to concurrent clients while nodes crash, are suspended, leave and come
+%% back, processes of the library are killed, and links are cut.
 %%
 %% As long as the members stay in one component (crashes, kills, pauses, leaving, a cut that leaves
-%% everybody linked to the coordinator) all that the clients saw is one legal history, in which
-%% - an operation that a crash left without an answer was done once or never;
-%% - names of a process go some time after it ended, and it ended with its node at the latest;
-%% - a node's reads count but from its crash, pause or leaving to its being whole again;
-%% - each member shows the same names at the end, as the last reads of the history: what was
-%%   acknowledged is there, unless it was unregistered or its process ended, and what was refused is
-%%   not.
-%% Where links are cut so that there are two components, that is so for each side with its own
-%% clients. The other side's operations under way at the cut were done or not, later ones were not,
-%% and names of its processes go at some time after the cut. After the heal all members have the
-%% union, but of a name that both had one, whose other process is ended.
+%% every member linked to the coordinator) all that the clients saw is one legal history, in which
+%% - an operation that a crash left without an answer took effect once or never;
+%% - names of a process go some time after its death, and a crash of its node is its death at the
+%%   latest;
+%% - reads of a node do not count from its crash, pause or leaving until it is back in the
+%%   component;
+%% - all members show the same names at the end, as the last reads of the history: an acknowledged
+%%   name is there, unless it was unregistered or its process ended, and a refused one is not.
+%% Where cut links make two components, this holds for each side with its own clients. Of the other
+%% side's operations those under way at the cut took effect or not, later ones did not, and names of
+%% its processes go at some time after the cut. After the heal all members have the union of both
+%% sides' names. Where a name belonged to a different process on each side, one of the two keeps it
+%% and the other is ended.
 %%
-%% A group that decides by majority has one history, whichever sides there are. In it
-%% - the names of members that are cut off from the majority go after the lease, and none before;
-%% - `no_majority` says that nothing was done;
+%% A group that decides by majority has one history, whatever the split. In it
+%% - names of members that are cut off from the majority go after the lease, not before;
+%% - an operation that was answered `no_majority` had no effect;
 %% - the tables of a side without a majority need not be current until the links are back.
 %%
-%% A member that was set aside because the machine is busy may show old names, and says so by an
-%% event: its reads are left out then. A failing schedule is printed with its seed, and shrunk by
+%% A member that is set aside because the machine is busy may show old names, and reports that by an
+%% event; its reads are left out then. A failing schedule is printed with its seed, and shrunk by
 %% leaving out steps. SDERL_SEED=N runs the same schedules again.
 
 -compile([export_all, nowarn_export_all]).
@@ -31,11 +33,11 @@
 -import(sderl_ct, [on/3, await/2]).
 
 -define(NAMES, [a, b, c, d, e, f]).
-%% What a client may be told because of the failures.
+%% Errors that clients may get because of the failures.
 -define(REFUSALS,
     [unreachable_pid, cannot_register_in_remote_group, cannot_re_register_in_remote_group,
      cannot_unregister_from_remote_group]).
-%% Of the groups that decide by majority.
+%% Times of groups that decide by majority, in ms.
 -define(TICK, 200).
 -define(ASIDE, 1000).
 -define(LEASE, (3 * ?ASIDE + 10 * ?TICK)).
@@ -61,9 +63,10 @@ one_majority(Config) ->
 
 available(Run) -> #{run => Run, group => #{}, refusals => ?REFUSALS, pace => pace()}.
 
-%% Nobody is set aside because the machine is busy: two members that both set each other aside are
-%% two components, and the history of both is none of one. Links that are cut are closed, which is
-%% known at once; the long run waits for members to be set aside.
+%% Times of available groups. They are long, so that no member is set aside because the machine is
+%% busy: two members that set each other aside are two components, which do not have one history.
+%% The library notices at once that a cut link is closed; only the long run waits until members are
+%% set aside.
 pace() -> [{tick_ms, 300}, {set_aside_ms, rounds(10_000, 5000)}, {write_timeout_ms, 60_000}].
 
 rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
@@ -85,7 +88,8 @@ schedules(Config, Kind, Step, Count, Length) ->
         end
     end, lists:seq(1, Count)).
 
-%% What happens is chosen when its turn comes, from these numbers and who coordinates then.
+%% A random step: a kind, and `lead` or a number. happens/2 chooses the node from it when the step's
+%% turn comes.
 step(_) ->
     I = rand:uniform(1000),
     Steps = [{kill, I}, {kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead},
@@ -94,12 +98,12 @@ step(_) ->
         ++ lists:append(lists:duplicate(rounds(0, 1), [{stall, lead}, {stall, I}])),
     lists:nth(rand:uniform(length(Steps)), Steps).
 
-%% Before a split: what ends no client.
+%% Steps before a split: those that end no client.
 mild_step(_) ->
     I = rand:uniform(1000),
     lists:nth(rand:uniform(3), [{kill, I}, {burst, I}, {cut, I}]).
 
-%% Every second one is a split; these take seconds.
+%% Every second step is a split, which takes seconds.
 majority_step(K) when K rem 2 =:= 0 ->
     lists:nth(rand:uniform(4), [{split, lead}, {split, rand:uniform(1000)}, {lease, lead},
                                 {lease, rand:uniform(1000)}]);
@@ -125,7 +129,8 @@ run(#{run := Run, pace := Pace, group := Options, refusals := Refusals}, Schedul
         error:Why:Stack -> {bad, io_lib:format("~tp~n~tp", [Why, Stack])}
     end.
 
-%% Without each step in turn, as long as it still fails in one of two tries, and there is time.
+%% Leaves out each step in turn, where the schedule without it still fails in one of two tries,
+%% until the time is over.
 shrunk(Kind, Schedule, Dir, At, Until) when At < length(Schedule) ->
     {Before, [_ | After]} = lists:split(At, Schedule),
     Shorter = Before ++ After,
@@ -153,8 +158,8 @@ one(Schedule, _, S0) ->
     legal(current(S, Ops ++ maps:get(env, S) ++ Shown), S),
     {ok, (maps:get(counts, S))#{operations => length(Ops), shown => length(Shown)}}.
 
-%% The same, with a pause of all clients after each step: what is so then is what the next one
-%% begins with. A write whose outcome was not known has happened by then, or does not.
+%% As one/3, with a pause of all clients after each step. The state at the pause begins the history
+%% of the next step. A write whose outcome is unknown has taken effect by then, or never will.
 by_steps(Schedule, _, #{nodes := Nodes} = S0) ->
     S1 = clients(1, Nodes, listening(Nodes, S0)),
     S = stopped(lists:foldl(fun(Step, S) -> paused(busy(happens(Step, busy(S)))) end, S1,
@@ -174,7 +179,7 @@ paused(#{fleet := Fleet, nodes := Nodes, clients := Clients, past := Past, since
     [ok = sderl_recorder:go_on(Fleet, C) || C <- Clients],
     S#{since := Now, initial := #{N => P || #{call := {read, N}, answer := P} <- Shown, is_pid(P)}}.
 
-%% All nodes agree, and no name is a dead process's.
+%% Waits until all nodes agree and no dead process has a name.
 whole(#{fleet := Fleet, nodes := Nodes} = S) ->
     _ = together(S, Nodes),
     clean(Fleet, Nodes, Nodes),
@@ -190,43 +195,44 @@ clean(Fleet, Live, Nodes) ->
     end),
     #{N => P || {N, #{pid := P}} <- sderl_ct:agreed(Fleet, g, {Live, Nodes})}.
 
-%% Kills one process of the library: on whichever node, whichever.
+%% Kills one process of the library. The number chooses the node and the process.
 happens({kill, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     counted({killed, on(Fleet, nth(I, Nodes), fun() -> kill_one(I) end)}, S);
-%% Several, on all nodes, at short intervals.
+%% Kills several processes on every node, at short intervals.
 happens({burst, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     Killed = sderl_ct:all_on(Fleet, Nodes, fun() ->
         [begin _ = kill_one(I * K + erlang:phash2(node())), wait_for_group() end
          || K <- lists:seq(1, 8)]
     end),
     counted({burst, length(lists:append(Killed))}, S);
-%% kill -9 and a new life, whose clients begin at once. What those before had under way has no
-%% answer.
+%% Kills the node, and restarts it with new clients, which begin at once. Operations that the
+%% earlier clients had under way have no answer.
 happens({crash, Who}, S) ->
     counted(case Who of lead -> crashed_coordinator; _ -> crashed end, crash([who(Who, S)], S));
-%% The coordinator and another at the same time.
+%% Crashes the coordinator and another member at the same time.
 happens({two, I}, #{nodes := Nodes} = S) ->
     Lead = who(lead, S),
     counted(crashed_two, crash([Lead, nth(I, Nodes -- [Lead])], S));
-%% It stands still until somebody waits for it, and goes on.
+%% Suspends a node until another one waits for it.
 happens({pause, Who}, #{fleet := Fleet, nodes := Nodes} = S) ->
     Node = who(Who, S),
     Others = Nodes -- [Node],
     counted(case Who of lead -> paused_coordinator; _ -> paused end, suspended(Node, fun() ->
-        %% Nothing is decided any more, or it was set aside and things go on without it.
+        %% An operation waits: the group decides nothing, or has set the member aside and goes on
+        %% without it.
         await(waited_for, fun() ->
             Waiting = [on(Fleet, N, fun() -> waiting() end) || N <- Others],
             lists:any(fun(W) -> W > 0 end, Waiting) orelse Waiting
         end)
     end, S));
-%% It stands still until the others go on without it.
+%% Suspends a node until the others go on without it.
 happens({stall, Who}, #{clients := Clients} = S) ->
     Node = who(Who, S),
     counted(case Who of lead -> stalled_coordinator; _ -> stalled end, suspended(Node, fun() ->
         busy(S#{clients := [C || #{node := N} = C <- Clients, N =/= Node]})
     end, S));
-%% A member leaves and comes back; its processes keep their names. Meanwhile its clients are told
-%% that they are none of the group's.
+%% A member leaves and comes back; its processes keep their names. Meanwhile its clients get errors,
+%% because their node is no member.
 happens({rejoin, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
     Node = who(Who, S),
     [A, B | _] = rotated(rand:uniform(4), Nodes -- [Node]),
@@ -242,7 +248,7 @@ happens({rejoin, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
     counted(case Who of lead -> coordinator_left; _ -> left end,
             S2#{env := [op(Node, Start, Start, {off, Node}),
                         op(Node, Back, Back, {on, Node}) | Env]});
-%% Two members that do not coordinate lose each other; it makes no difference.
+%% The link between two followers is cut, which must make no difference.
 happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     [A | Rest] = rotated(I, Nodes -- [who(lead, S)]),
     B = nth(I, Rest),
@@ -253,7 +259,8 @@ happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     counted(cut_pair, S1);
 %% One or two members are cut off: they lose the majority, and the others go on.
 happens({split, Who}, S) -> counted(split, split_off(minority(Who, S), fun(_, _) -> ok end, S));
-%% Until their names are free.
+%% As `split`, until the names of the members that were cut off are free. They must not be free
+%% before the lease is over.
 happens({lease, Who}, #{fleet := Fleet} = S) ->
     [Node | _] = Minority = minority(Who, S),
     Start = erlang:monotonic_time(millisecond),
@@ -270,7 +277,7 @@ happens({lease, Who}, #{fleet := Fleet} = S) ->
         Took = erlang:monotonic_time(millisecond) - Start,
         Took >= ?LEASE orelse throw({bad, io_lib:format("a name was free after ~b ms", [Took])})
     end, S));
-%% No side is a majority.
+%% Splits the group into three sides, none of which is a majority.
 happens({shatter, I}, #{nodes := Nodes} = S) ->
     [A, B, C, D, E] = rotated(I, Nodes),
     counted(shatter, split([[A, B], [C, D], [E]], none, fun(_, _) -> ok end, S)).
@@ -283,7 +290,8 @@ split_off(Minority, Meanwhile, #{nodes := Nodes} = S) ->
     Majority = Nodes -- Minority,
     split([Minority, Majority], Majority, Meanwhile, S).
 
-%% All clients go on. The minorities know that they are, and the majority decides without them.
+%% All clients go on during the split. Waits until the minorities know that they have no majority,
+%% and the majority decides without them.
 split(Parts, Majority, Meanwhile,
       #{fleet := Fleet, nodes := Nodes, env := Env, splits := Splits} = S0) ->
     Lost = case Majority of none -> Nodes; _ -> Nodes -- Majority end,
@@ -314,8 +322,8 @@ has_majority() ->
     [M] = [M || #{group := g, majority := M} <- proplists:get_value(groups, s_group:info())],
     M.
 
-%% Names of processes on members that were cut off for that long may have been freed. (A node's
-%% clock may be slower than ours.)
+%% Names of processes on members that were cut off for longer than the lease may have been freed.
+%% The lease counts as 1 % shorter, because a node's clock may be faster than ours.
 lapses(#{splits := Splits, since := Since, initial := Initial}, Ops) ->
     Named = lists:usort([{P, Since} || P <- maps:values(Initial)]
                         ++ [{P, S}
@@ -394,14 +402,15 @@ counted(What, #{counts := Counts} = S) ->
 
 %% ---------------------------------------------------------------- two components
 
-%% What else happens does so before; then the links between two sides are cut while all write.
+%% Runs the schedule, then cuts the links between two sides while all clients write.
 two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     Others = [sderl_ct_client:start(Fleet, N, g, {N, private}, 8) || N <- Nodes],
     S1 = clients(1, Nodes, listening(Nodes, S0)),
     S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Schedule),
     {Left, Right} = lists:split(1 + rand:uniform(2), rotated(rand:uniform(5), Nodes)),
     Start = sderl_histories:clock(),
-    %% What is under way now is enough; nobody waits for it.
+    %% The cut comes while operations are under way: the test does not wait for the clients to
+    %% pause.
     Holders = [spawn_monitor(fun() -> sderl_recorder:hold(Fleet, C) end)
                || C <- maps:get(clients, S2)],
     apart(Fleet, [Left, Right]),
@@ -426,7 +435,7 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     {ok, (maps:get(counts, S))#{operations => length(Ops), clashes => length(clashes(Tables)),
                                 split => {length(Left), length(Right)}}}.
 
-%% All links between the sides at once, and they cannot be made again.
+%% Closes all links between the sides. Wrong cookies prevent new ones.
 apart(Fleet, Sides) ->
     Nodes = lists:append(Sides),
     Apart = #{N => Nodes -- Side || Side <- Sides, N <- Side},
@@ -445,7 +454,8 @@ apart(Fleet, Sides) ->
 
 clashes([L, R]) -> [N || N := P <- L, is_map_key(N, R), map_get(N, R) =/= P].
 
-%% All names of one side, and one of each clash whose other process is no more.
+%% Waits until all nodes have the names of both sides, and of each clash one process, while the
+%% other one is dead.
 united(#{fleet := Fleet, nodes := Nodes}, [L, R] = Tables, Held) ->
     Clashes = clashes(Tables),
     Expected = maps:without(Clashes, maps:merge(maps:merge(L, R), Held)),
@@ -459,8 +469,8 @@ united(#{fleet := Fleet, nodes := Nodes}, [L, R] = Tables, Held) ->
             orelse {Open, Expected, Names}
     end).
 
-%% The history of one side. While the links go, and its members find each other again, they need not
-%% show the same.
+%% The history of one side. Reads of its members do not count while the links close and the members
+%% find each other again.
 side(Side, {Start, Stop}, Ops) ->
     Blind = [op(N, At, At, {What, N}) || {What, At} <- [{off, Start}, {on, Stop}], N <- Side],
     Away = lists:usort([P || #{call := {_, _, P}} <- Ops, not lists:member(node(P), Side)]),
@@ -486,11 +496,11 @@ clients(Each, Nodes, #{fleet := Fleet, dir := Dir, clients := Cs} = S) ->
            || N <- Nodes, _ <- lists:seq(1, Each)],
     S#{clients := New ++ Cs}.
 
-%% For members that are set aside.
+%% Starts a listener on each node for events about members that are set aside.
 listening(Nodes, #{fleet := Fleet} = S) ->
     S#{ears => [{N, sderl_recorder:listen(Fleet, N, g)} || N <- Nodes] ++ maps:get(ears, S, [])}.
 
-%% Each client has got some more answers.
+%% Waits until each client has ten more answers.
 busy(#{fleet := Fleet, clients := Clients} = S) ->
     Start = [{C, sderl_recorder:count(Fleet, C)} || C <- Clients],
     await(busy, fun() ->
@@ -510,7 +520,7 @@ shown(#{fleet := Fleet} = S, Nodes) ->
     lists:append([sderl_fleet:call(Fleet, N, sderl_histories, show, [g, names(S)], 60_000)
                   || N <- Nodes]).
 
-%% In one component and counted; the names change all the while.
+%% Waits until the nodes are in one component and all of them count. The names may change meanwhile.
 together(#{fleet := Fleet} = S, Side) ->
     Sorted = lists:sort(Side),
     await({together, Side}, fun() ->
@@ -522,7 +532,7 @@ together(#{fleet := Fleet} = S, Side) ->
     end),
     S.
 
-%% Without the reads of members that were set aside when they were meant to be there.
+%% Leaves out the reads of members that were set aside while the schedule had them in the group.
 current(#{fleet := Fleet, ears := Ears, splits := Splits, since := Since}, Ops) ->
     Up = sderl_fleet:nodes(Fleet),
     Away = fun(M, At) ->
@@ -531,7 +541,7 @@ current(#{fleet := Fleet, ears := Ears, splits := Splits, since := Since}, Ops) 
                     What =:= off orelse What =:= on, S =< At],
         case lists:sort(Times) of [] -> false; Sorted -> element(2, lists:last(Sorted)) =:= off end
     end,
-    %% A minority decides nothing, whomever it sets aside.
+    %% A minority decides nothing, so its view of other members does not matter.
     Split = fun(N, At) ->
         lists:any(fun({Lost, S, E}) -> lists:member(N, Lost) andalso S =< At andalso At =< E end,
                   Splits)
@@ -550,9 +560,9 @@ legal(Ops, S) ->
         {refused, Refusal} -> throw({bad, sderl_linear_text:format(Refusal)})
     end.
 
-%% The links of a cut do not go at the same instant. A write that was under way may have been
-%% answered in a part of a side that met the rest of it later, as two components meet: then it says
-%% nothing.
+%% The links of a cut do not close at the same instant. For a moment a part of a side may be a
+%% component of its own: it may answer a write that was under way before it merges with the rest.
+%% The names of such writes are left out.
 split_legal({Start, Stop}, Ops, State) ->
     case verdict(Ops, State) of
         ok -> ok;
@@ -564,9 +574,9 @@ split_legal({Start, Stop}, Ops, State) ->
             legal(without(Between, Ops), State)
     end.
 
-%% What the history says without these names. A process has one name in a group: one that had a name
-%% that is left out was rightly refused any other, and may have been ended for it as two parts met.
-%% So refusals of such a process are left out, too.
+%% The history without these names. A process has one name in a group. So a process whose name is
+%% left out was rightly refused any other name, and may have been ended for it when two parts
+%% merged. Refusals of such a process are left out, too.
 without(Names, Ops) ->
     {Out, Rest} = lists:partition(fun(#{call := Call}) -> lists:member(element(2, Call), Names) end,
                                   Ops),
@@ -587,8 +597,9 @@ verdict(Ops, #{refusals := Refusals, initial := Initial}) ->
 
 %% ---------------------------------------------------------------- what was found so
 
-%% No nodes, a history of one side: a read was answered in a part of it, so its name is left out.
-%% The process that had this name was rightly refused another one; a process without a name was not.
+%% Judges made-up histories of one side, without nodes. A read was answered in a part of the side,
+%% so its name is left out. Refusing another name is legal for the process that had this name, and
+%% illegal for a process without a name.
 refused_for_a_name_left_out(_) ->
     [P, Q] = [spawn(sderl_histories, idle, []) || _ <- [1, 2]],
     State = #{refusals => ?REFUSALS, initial => #{}},
@@ -606,7 +617,8 @@ refused_for_a_name_left_out(_) ->
      end || Wrong <- Refused(Q)],
     [exit(Pid, kill) || Pid <- [P, Q]].
 
-%% A node that is added is linked to members that have the group's names: it decides nothing alone.
+%% A node that is being added must decide nothing alone: it is linked to members, which have the
+%% group's names.
 joins_at_work(_) ->
     sderl_ct:with(3, pace(), fun(Fleet, [A, B, C]) ->
         [] = sderl_ct:group(Fleet, g, [A, B]),
@@ -630,9 +642,9 @@ eager() ->
         Answer -> receive {answer, To} -> To ! {self(), Answer} end
     end.
 
-%% Two that boot again at the same time meet each other, and members, before they meet the
-%% coordinator: they do not become a component that outranks the one that runs. What that has given
-%% away is taken.
+%% Two members that restart at the same time meet each other, and other members, before they meet
+%% the coordinator. They must not become a component that outranks the running one; a name that the
+%% running component has given away is taken.
 boot_side_by_side(_) ->
     sderl_ct:with(
         5,

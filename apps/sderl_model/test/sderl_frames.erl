@@ -3,19 +3,21 @@
 
 %% Recordings of what nodes of one version said to each other, as files of Erlang terms.
 %%
-%% `{scenario, Name}`, then `{terms, ...}`: terms that have no text form, or are long and come
-%% again, stand there once, and `{'$', K}` for each of them elsewhere (processes as
-%% `{pid, Node, Id, Serial, Creation}`, references as `{reference, K}`); nodes are called `n1@h` and
-%% so on. Then for each life of a node `{node, Node, Entries}`, in order:
+%% A file begins with `{scenario, Name}` and `{terms, Terms}`. Terms that have no text form, or that
+%% are long and occur several times, stand in `Terms` once, and `{'$', K}` stands for the K-th of
+%% them elsewhere. Processes are written `{pid, Node, Id, Serial, Creation}` and references
+%% `{reference, K}`; nodes are called `n1@h` and so on. For each life of a node there follows
+%% `{node, Node, Entries}`, with the entries in order:
 %%
-%% - what the group's process there put into the pure core: `{init, Process, Args}`, then
-%%   `{Process, Now, Events}`, and `{Process, Now, Events, more}` where clients that were answered
-%%   had asked more before the step ended. `Now` is milliseconds since the process began.
+%% - what the group's process there passed to the pure core: `{init, Process, Args}`, then
+%%   `{Process, Now, Events}`. `{Process, Now, Events, more}` has events of clients that asked
+%%   again, after an answer, before the step ended. `Now` is milliseconds since the process began.
 %% - `{out, Process, At, To, Message}`: what a process there sent to another node.
 %%
-%% and for each node that was up in the end `{final, Node, [{Group, Members, [{Name, Pid}]}]}`.
+%% Each node that was up in the end has `{final, Node, [{Group, Members, [{Name, Pid}]}]}`.
 %%
-%% Or, without any order, `{messages, core, [Message]}`: what a core wanted to be sent.
+%% A file may instead have `{messages, core, [Message]}`: messages that a core wanted to be sent, in
+%% no order.
 
 -export([write/4, write_messages/3, read/1, messages/1, streams/1, final/1, loose/1]).
 
@@ -56,8 +58,9 @@ lines(Tag, List) -> [io_lib:format("{~0tp, [", [Tag]), listed(List), "]}.\n"].
 
 listed(List) -> lists:join(",", [io_lib:format("~n~0tp", [T]) || T <- List]).
 
-%% A step without anything happens at every step. What one group's process sent another is there
-%% once, as what that was given, but for one scenario that has both.
+%% The entries that are written. Empty steps, which come with every other step, are left out. A
+%% message between two group processes is written once, as input of its receiver; only the scenario
+%% `join` also has it as output of its sender.
 told(_, {in, _, {step, _, []}}) -> false;
 told(join, _) -> true;
 told(_, {out, _, _, To, {sderl, _, _, _, _}}) when is_pid(To) -> false;
@@ -66,7 +69,8 @@ told(_, _) -> true.
 %% When each group's process began, on its node's clock: time in a recording is counted from there.
 begun(Entries) -> #{Pid => Now || {in, Pid, {init, #{now := Now}}} <- Entries}.
 
-%% The free namespace of a node that has none but its own names is talked about with nobody.
+%% Leaves out the processes of free namespaces, except in the scenario `islands`: a node that is
+%% alone in its free namespace sends nothing about it.
 without_free(false, Entries) -> Entries;
 without_free(true, Entries) ->
     Free = [Pid || {in, Pid, {init, #{group := undefined}}} <- Entries],
@@ -133,7 +137,8 @@ words(P) ->
 
 %% ---------------------------------------------------------------- reading
 
-%% A process of a node that is long gone, as a real pid: the core looks at where it lives.
+%% Reads a recording. Its processes become real pids of nodes that no longer exist, because the core
+%% asks for the node of a pid.
 read(File) ->
     {ok, [{scenario, Name}, {terms, Listed} | Coded]} = file:consult(File),
     %% A listed term may hold others, all of which stand before it.
@@ -144,7 +149,7 @@ read(File) ->
 real({pid, Node, Id, Serial, Creation}, _) ->
     Text = atom_to_binary(Node),
     binary_to_term(<<131, 88, 119, (byte_size(Text)), Text/binary, Id:32, Serial:32, Creation:32>>);
-%% Only told apart from others.
+%% References need only differ from each other.
 real({reference, _}, _) -> make_ref();
 real(T, Table) -> decode(T, Table).
 

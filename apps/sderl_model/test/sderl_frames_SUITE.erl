@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_SUITE).
 
-%% Version N talks to N - 1, from version 2 on (protocol rule 31): recordings of what nodes of
-%% protocol version 2 said to each other are held against the present library, in both directions.
+%% Version N of the protocol talks to version N - 1, from version 2 on (protocol rule 31). The
+%% present library is checked against recordings of what nodes of protocol version 2 said to each
+%% other, in both directions.
 %%
 %% `sderl_frames_SUITE_data/README.md` says where the recordings come from.
 
@@ -25,7 +26,8 @@ recordings(Config) ->
 
 %% ---------------------------------------------------------------- the version's shapes
 
-%% They are what was recorded: all of that fits them, and every kind was recorded.
+%% The shapes of sderl_frames_wire describe what was recorded: every recorded message fits them, and
+%% messages of every kind were recorded.
 shapes(Config) ->
     All = recordings(Config),
     Core = core(All),
@@ -36,7 +38,7 @@ shapes(Config) ->
     ?assertEqual(sderl_frames_wire:kinds(),
                  lists:usort([sderl_frames_wire:kind(M) || {_, M} <- Core])),
     ?assertEqual([], [M || {_, M} <- Core, not let_in(M)]),
-    %% What only majority groups say was recorded, too.
+    %% Messages that only majority groups send were recorded, too.
     Only = [M || {majority, M} <- Core, {error, _} <- [sderl_frames_wire:core(available, M)]],
     ?assertEqual([ack, adopt, answers, batch, hello, lead, promised, req],
                  lists:usort([sderl_frames_wire:kind(M) || M <- Only])),
@@ -67,21 +69,21 @@ shapes(Config) ->
 
 where({Name, _}) -> Name.
 
-%% Whether the process of a group lets the core see it. Of recordings and of the simulator an
-%% address is any term.
+%% Whether a group's process lets the message reach the core. In recordings and in the simulator an
+%% address is any term, so a pid takes its place.
 let_in({hello, _, Life, Mem, Info}) -> sderl_wire:message(node(), {hello, self(), Life, Mem, Info});
 let_in(Msg) -> sderl_wire:message(node(), Msg).
 
-%% Everything that processes of groups got from each other, each with how its group decides.
+%% All messages between group processes, each with the mode of its group.
 core(All) ->
     [{mode_of(Args), Msg} || R <- All, {_, Args, Steps} <- sderl_frames:streams(R),
                              Step <- Steps, {msg, _, Msg} <- element(3, Step)]
         ++ [{mode(R), Msg} || R <- All, Msg <- sderl_frames:loose(R)].
 
-%% Of the group of a recorded process. The first recordings are older than majority groups.
+%% The mode of a recorded process's group. The first recordings are older than majority groups.
 mode_of(Args) -> maps:get(mode, Args, available).
 
-%% Of a recording: whether it has majority groups.
+%% The mode of a recording: `majority` if it has majority groups.
 mode(#{name := kinds_majority}) -> majority;
 mode(R) ->
     case lists:any(fun({_, Args, _}) -> mode_of(Args) =:= majority end, sderl_frames:streams(R)) of
@@ -91,9 +93,9 @@ mode(R) ->
 
 %% ---------------------------------------------------------------- the old ones' words
 
-%% The present core in the place of each recorded process, among the others as recorded: it
-%% understands everything, says nothing that they would not, and ends with the names and members
-%% with which that one ended.
+%% Runs the present core in the place of each recorded process, while the others behave as recorded.
+%% It must understand all messages, send none that they would not understand, and end with the names
+%% and members with which the recorded process ended.
 understood(Config) ->
     All = recordings(Config),
     Ended = [?assertEqual([], replayed(R)) || R <- All],
@@ -121,18 +123,18 @@ replayed(#{name := Scenario} = Recording) ->
                  orelse (N =/= Names andalso Otherwise =:= no)
                  orelse not lists:member(Role, [coord, follower])].
 
-%% The recorded library let go of a name that an island had kept for a process of a node that comes
-%% back. The present one takes it in again.
+%% An island has kept a name for a process of a node that comes back. The recorded library dropped
+%% that name; the present one accepts it again.
 is_otherwise(islands, n3@h) -> keeps;
-%% A member with a log of its own asked the recorded coordinator to be taken in before that had
-%% committed anything, and got a snapshot at once. The present one asks where it stands first (rule
-%% 35), which nobody answers here: so that member does not count, and the three that an added fourth
-%% needs are not there.
+%% A member with a log of its own asked the recorded coordinator to be admitted before that one had
+%% committed anything, and got a snapshot at once. The present member first asks where the
+%% coordinator stands (rule 35), and the recording has no answer to that. So the member does not
+%% count, and the majority of three that is needed to add a fourth member is missing.
 is_otherwise(majority, n1@h) -> asks;
 is_otherwise(_, _) -> no.
 
-%% The present router in the place of each recorded one: with what that was told it knows of each
-%% gateway what the gateway told last, and all know the same.
+%% Runs the present router in the place of each recorded one. From the recorded messages it must
+%% learn what each gateway advertised last, and all routers must know the same.
 routes_understood(Config) ->
     [begin
          Words = between_routers(R),
@@ -144,7 +146,7 @@ routes_understood(Config) ->
          ct:pal("~b messages, ~p", [length(Words), Known]),
          Gateways = lists:usort(lists:append(maps:values(Known))),
          ?assertEqual([n2@h, n3@h], [N || {N, _, _, _} <- Gateways]),
-         %% Of itself a gateway hears from nobody.
+         %% No router tells a gateway about itself.
          ?assertEqual(#{To => [Ad || {N, _, _, _} = Ad <- Gateways, N =/= To] || To <- Nodes},
                       Known),
          ?assertEqual([{N, maps:get(N, Last)} || {N, _, _, _} <- Gateways],
@@ -168,7 +170,7 @@ between_routers(R) ->
     [{From, To, Word}
      || {From, {sderl_router, To}, {sderl_route, 1, _, Word}} <- sderl_frames:messages(R)].
 
-%% What the door of a router lets in.
+%% Whether a router accepts the message.
 is_routed({news, Ads}) -> lists:all(fun sderl_route_state:advertisement/1, Ads);
 is_routed({change, Change}) -> sderl_route_state:change(Change);
 is_routed({changes, Changes}) -> lists:all(fun sderl_route_state:change/1, Changes);
@@ -176,8 +178,8 @@ is_routed({digest, _, Versions}) ->
     lists:all(fun({_, Version}) -> sderl_route_state:version(Version) end, Versions);
 is_routed(Word) -> lists:member(sderl_frames_wire:kind(Word), sderl_frames_wire:routes(all)).
 
-%% Every message, also one that only bad luck brings, to a member in any role: it may be of no use
-%% there, but it is understood.
+%% Gives every message to a member in every role, also messages that are rare. The message may be
+%% useless there, but it must be understood.
 understood_in_any_role(Config) ->
     All = recordings(Config),
     Roles = roles(All),
@@ -192,8 +194,8 @@ understood_in_any_role(Config) ->
                          What <- given(Msg, From, Now, S), What =/= map_get(Role, Before)]),
     ct:pal("~b messages to members in ~b roles", [length(Messages), map_size(Roles)]).
 
-%% What is well typed and was never said, as parts of messages were changed: no member ends by it,
-%% in any role.
+%% Changes parts of messages, so that they are well typed but were never sent. They must end no
+%% member, whatever its role.
 lies_in_any_role(Config) ->
     sderl_ct:seed(),
     All = recordings(Config),
@@ -205,7 +207,6 @@ lies_in_any_role(Config) ->
     Told = lists:sum([begin
         {_, {Now, S}} = sderl_hostile:pick(Roles),
         From = sderl_hostile:pick(sderl_core:peers(S)),
-        %% Some time after each other, and at last a tick.
         Said = [in_epoch_of(S, sderl_hostile:mutate(sderl_hostile:pick(Messages), World))
                 || _ <- lists:seq(1, 12)],
         Lies = lists:sublist([{msg, From, M} || M <- Said, let_in(M)], 3),
@@ -214,7 +215,7 @@ lies_in_any_role(Config) ->
     end || _ <- lists:seq(1, Tries)]),
     ct:pal("~b messages that the door lets in", [Told]).
 
-%% Half of them are of the epoch that the member is in: of any other it heeds few.
+%% Gives half of the messages the epoch of the member, which ignores most messages of other epochs.
 in_epoch_of(S, Msg) when tuple_size(Msg) > 1 ->
     case {rand:uniform(2), element(2, Msg)} of
         {1, {Counter, Node}} when is_integer(Counter), is_atom(Node) ->
@@ -223,6 +224,7 @@ in_epoch_of(S, Msg) when tuple_size(Msg) > 1 ->
     end;
 in_epoch_of(_, Msg) -> Msg.
 
+%% Gives the messages to the member one after the other, 50 ms apart, and then ticks.
 lied(Lies, Now, S0) ->
     try
         lists:foldl(fun(Event, {At, S}) ->
@@ -237,7 +239,7 @@ lied(Lies, Now, S0) ->
         Class:Why:Stack -> {Class, Why, Stack, Lies}
     end.
 
-%% Of groups of both modes: nodes may have been told different ones for the same group.
+%% The messages of groups of both modes: nodes may have been told different modes of the same group.
 messages(All) -> lists:usort([Msg || {_, Msg} <- core(All)]).
 
 given(Msg, From, Now, S0) ->
@@ -250,7 +252,8 @@ given(Msg, From, Now, S0) ->
 
 unknown(S) -> maps:get(unknown_messages, sderl_core:info(S)).
 
-%% A member in each role, of the present version and of both modes, with somebody to talk to.
+%% For each mode and role, the state of a member of the present version that has at least two peers,
+%% and its time.
 roles(All) ->
     lists:foldl(fun({_, Args, _} = Stream, Roles) ->
         #{roles := Had} =
@@ -261,7 +264,7 @@ roles(All) ->
 
 %% ---------------------------------------------------------------- what is said to old ones
 
-%% Whatever happens: the simulator's random faults.
+%% What the present core sends fits the shapes, under the simulator's random faults.
 said_under_faults(_) ->
     sderl_ct:seed(),
     First = rand:uniform(1 bsl 30),
@@ -282,7 +285,8 @@ said_under_faults(_) ->
          ?assert(length(Kinds) > Least)
      end || {Mode, Least} <- [{available, 25}, {majority, 18}]].
 
-%% And between the nodes' other processes: the recorded scenarios with the present library.
+%% What the nodes' other processes send fits the shapes, too: runs the recorded scenarios with the
+%% present library.
 said_on_nodes(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Ebin = filename:dirname(code:which(sderl_core)),
@@ -301,8 +305,8 @@ said_on_nodes(Config) ->
 
 %% ---------------------------------------------------------------- on real nodes
 
-%% A recorded node invites a present one into its group, brings it up to date, orders what it
-%% registers and removes it.
+%% A recorded node, played by sderl_frames_pretender, invites a node of the present version into its
+%% group, brings it up to date, orders what it registers and removes it.
 conversation(Config) ->
     [Join] = [R || #{name := join} = R <- recordings(Config)],
     Me = n1@h,
@@ -335,7 +339,7 @@ conversation(Config) ->
              [M || M <- Said, not is_tuple(M) orelse element(1, M) =/= registered]}
         end),
         ?assertEqual([yes], Answer),
-        %% And all the rest that it said is of the same shapes.
+        %% The other messages of the present node fit the shapes, too.
         Fits = fun(M) ->
             lists:any(fun(To) -> ok =:= sderl_frames_wire:frame(available, To, M) end,
                       [P, {sderl_node, A}])
@@ -360,7 +364,7 @@ old_nodes(Config) ->
         {ok, Ebin} -> old_nodes_with(Ebin)
     end.
 
-%% The commit's library, built beside the logs.
+%% Builds the library of the commit that the recordings' README names.
 old_library(Config) ->
     [Commit] = [C || Line <- string:lexemes(element(2, file:read_file(readme(Config))), "\n"),
                      [<<"Commit:">>, C] <- [string:lexemes(Line, " ")]],
@@ -459,7 +463,7 @@ clients(F, N) ->
 
 each(Clients) -> lists:append(maps:values(Clients)).
 
-%% Each has got more answers.
+%% Waits until each client has more than 20 new answers.
 busy(F, Clients) ->
     Before = [{C, sderl_ct_client:count(F, C)} || C <- each(Clients)],
     await(busy,

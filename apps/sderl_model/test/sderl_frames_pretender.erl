@@ -1,25 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_pretender).
 
-%% A node of an earlier version, played from a recording: on a node without the library it has the
-%% place of the recorded one, sends what that sent when that sent it, and expects what it was
-%% answered.
+%% Plays a node of an earlier version from a recording. It runs on a node without the library, sends
+%% what the recorded node sent, in the recorded order, and expects the answers that the recorded
+%% node got.
 %%
-%% Recorded terms stand for those of now. What the other side makes up itself (its processes, its
-%% epochs, its incarnation) is learned from its first word of it and put in its place from then on,
-%% which is a unification of the recorded and the real message. What is not learned so must be the
-%% same.
+%% Recorded terms are replaced by terms of this run. Values that the other side chooses (its
+%% processes, its epochs, its incarnation) are learned from the first message that has them, by
+%% unifying the recorded and the real message, and are used from then on. All other values must be
+%% equal.
 
 -export([play/4]).
 
-%% Recorded times, and what is made of them.
+%% Integers over SMALL are times, or made of times, and differ between runs. PATIENCE is how long an
+%% expected message may take, in ms.
 -define(SMALL, 1_000_000).
 -define(PATIENCE, 15_000).
 
 %% `Script` is the recorded conversation of `Me` (a recorded node, played here) with `You`, a
-%% recorded node for which `Node` stands in. Says `{reached, What}` to nobody: `Cues` are funs to
-%% run, in processes of their own, when the conversation has come to a message that the first fun of
-%% the pair accepts.
+%% recorded node for which `Node` stands in. `Cues` are pairs of funs: when the conversation comes
+%% to a message that the first fun of the first pair accepts, its second fun runs in a process of
+%% its own, and the next pair is the first. Returns the bindings, and the messages that the script
+%% did not expect.
 play(Script, {Me, You}, Node, Cues) ->
     true = register(sderl_node, self()),
     play(Script, {Me, You, Node}, Cues, #{Me => node(), You => Node}, []).
@@ -44,7 +46,8 @@ cue(Msg, [{Accepts, Do} | Cues]) ->
     end;
 cue(_, []) -> [].
 
-%% All processes of the recorded node are this one; a call's reference is one of ours.
+%% Binds every process of the recorded node to this process, and each reference of a call to an
+%% alias of it.
 processes(T, Me, Bound) when is_pid(T), node(T) =:= Me -> Bound#{T => self()};
 processes([alias | Ref], _, Bound) when is_reference(Ref), not is_map_key(Ref, Bound) ->
     Bound#{Ref => alias([reply])};
@@ -60,7 +63,7 @@ processes(_, _, Bound) -> Bound.
     is_integer(element(3, T))
 ).
 
-%% Times of our own are as recorded, and known from then on.
+%% Times that the recorded node made itself are sent as recorded, and bound from then on.
 real(T, Bound) when is_integer(T), abs(T) > ?SMALL ->
     case Bound of
         #{abs(T) := Real} -> {Bound, sign(T) * Real};
@@ -89,7 +92,8 @@ sign(_) -> 1.
 
 %% ---------------------------------------------------------------- what is expected
 
-%% Other messages may come before it: ticks are not at the same times.
+%% Other messages may come before the expected one, because ticks come at other times. They are
+%% kept.
 expect(Recorded, Bound, Rest) ->
     expect(Recorded, Bound, lists:reverse(Rest), [],
            erlang:monotonic_time(millisecond) + ?PATIENCE).

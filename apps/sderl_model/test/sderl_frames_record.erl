@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_record).
 
-%% Records what nodes of some version of the library say to each other: `run/2` is called by the
-%% script `record` beside the recordings. Nodes run the library of one folder and nothing of it
-%% is changed; `sderl_frames_tap` looks on. Each scenario is a file, see `sderl_frames`.
+%% Records what nodes of some version of the library say to each other. The script `record` beside
+%% the recordings calls `run/3` for real nodes and `kinds/2` for the simulator. The nodes run the
+%% library of one folder, unchanged; `sderl_frames_tap` traces it. Each scenario is a file, see
+%% `sderl_frames`.
 
 -export([check/1, run/3, kinds/2, sent/1, final/0]).
 
@@ -11,7 +12,7 @@
 
 -define(TICK, 800).
 
-%% What can be recorded is known by these names, or is `all`.
+%% Fails unless the names are those of recordings, or `all`.
 check(all) -> ok;
 check(Names) ->
     Known = [Name || {Name, _, _, _} <- scenarios()] ++ [Name || {Name, _} <- simulated()],
@@ -32,8 +33,8 @@ is_wanted(Name, Which) -> Which =:= all orelse lists:member(Name, Which).
 
 file(Dir, Name) -> filename:join(Dir, atom_to_list(Name) ++ ".eterm").
 
-%% Kinds of messages that need more bad luck than a machine has in an hour: as that version's
-%% simulator, under random faults, sends them. A few of each.
+%% Records kinds of messages that are too rare on real nodes: a few of each kind, as the simulator
+%% of that version sends them under random faults.
 kinds(Dir, Which) ->
     [begin
          io:format("~s~n", [Name]),
@@ -51,7 +52,7 @@ simulated() ->
      {kinds_majority, [S#{mode => majority} || S <- Usual(100)]
                           ++ [maps:merge(Hard, S) || S <- Usual(300)]}].
 
-%% Some kinds of messages are said in several ways.
+%% Messages of some kinds have several forms, which are told apart here.
 sort({hello, _, _, _, Info}) -> {hello, lists:sort(maps:keys(Info))};
 sort({lead, _, _, _, Info}) -> {lead, lists:sort(maps:keys(Info))};
 sort({adopt, _, _, Info}) -> {adopt, lists:sort(maps:keys(Info))};
@@ -65,7 +66,7 @@ sort({batch, _, _, _, Items}) ->
 sort(Msg) when is_tuple(Msg) -> element(1, Msg);
 sort(Msg) -> Msg.
 
-%% What the core in this VM wants to be sent while `Fun` runs.
+%% The messages that cores in this VM want to be sent while `Fun` runs.
 sent(Fun) ->
     Self = self(),
     Pid = spawn_link(fun() -> keep([]) end),
@@ -106,7 +107,7 @@ record(Name, Ebin, File, Count, Env, Fun) ->
         sderl_fleet:stop(Fleet)
     end.
 
-%% What its groups are in the end.
+%% The groups of a node with their members and names, at the end of a scenario.
 final() ->
     %% The first nodes of version 2 had no module for names alone.
     [Table | _] = [M
@@ -117,7 +118,7 @@ final() ->
 
 %% ---------------------------------------------------------------- scenarios
 
-%% Each gives what was seen on nodes that it ended itself.
+%% Each scenario returns what was recorded on the nodes that it killed.
 scenarios() ->
     Quiet = #{set_aside_ms => 4000},
     Quick = #{set_aside_ms => 1000, tick_ms => 300},
@@ -152,7 +153,7 @@ start(F, Nodes, Groups) ->
     end) || N <- Nodes],
     ok.
 
-%% Ends a node, with what it had seen.
+%% Kills a node, and returns what was recorded on it.
 kill(F, N) ->
     Seen = on(F, N, fun sderl_frames_tap:stop/0),
     ok = sderl_fleet:kill(F, N),
@@ -173,8 +174,8 @@ whereis(F, N, G, Name) -> on(F, N, fun() -> s_group:whereis_name(G, Name) end).
 registered(F, Nodes, G, Name, Pid) ->
     await({Name, Pid}, fun() -> lists:all(fun(N) -> whereis(F, N, G, Name) =:= Pid end, Nodes) end).
 
-%% A group of launch configuration: its members start one after the other, one with names, and one
-%% starts again.
+%% A group of a launch configuration: its members start one after the other, two of them register
+%% names, and one is killed and starts again.
 boot(F, [A, B, C] = Nodes) ->
     Config = [{g, normal, Nodes}],
     start(F, [A], Config),
@@ -245,7 +246,8 @@ write(F, [A, B, C, D]) ->
     settled(F, g, [A, B, C]),
     [].
 
-%% The coordinator's node dies while all write; then the next one's, and both come back.
+%% The coordinator's node dies, the others choose another coordinator and write, and the node comes
+%% back.
 takeover(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -272,8 +274,8 @@ merge(F, [A, B, C, D] = Nodes) ->
     [P1, P2, P3] = [process(F, N) || N <- [A, C, D]],
     [yes = register(F, N, g, Name, P)
      || {N, Name, P} <- [{A, first, P1}, {C, second, P2}, {D, third, P3}]],
-    %% All links at once: a coordinator that sees them go one by one orders that of the first to
-    %% those it still sees.
+    %% Cuts all links at once. A coordinator that sees them close one by one orders the loss of the
+    %% first member among those that it still sees.
     [on(F, X, fun() -> erlang:set_cookie(Y, X) end)
      || N <- [A, B], M <- [C, D], {X, Y} <- [{N, M}, {M, N}]],
     _ = sderl_ct:all_on(F, [C, D], fun() -> [erlang:disconnect_node(N) || N <- [A, B]] end),
@@ -295,8 +297,8 @@ merge(F, [A, B, C, D] = Nodes) ->
     settled(F, g, Nodes),
     [].
 
-%% A member stands still, is set aside, and a name whose home it is is to go meanwhile: that waits
-%% for it.
+%% A member is suspended and set aside. A name whose home it is is unregistered meanwhile; that
+%% waits for the member.
 aside(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -319,7 +321,7 @@ aside(F, Nodes) ->
     registered(F, Nodes, g, goes, undefined),
     [].
 
-%% A coordinator stands still until another one leads.
+%% The coordinator is suspended until another one leads.
 coordinator_stopped(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -359,7 +361,8 @@ members(F, [A, B, C, D]) ->
     ok = on(F, B, fun() -> s_group:delete_s_group(h) end),
     [].
 
-%% Two members do not see the coordinator any more and see each other: it hands its role over.
+%% Two members lose their links to the coordinator and still see each other: the coordinator hands
+%% its role over.
 handover(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -376,7 +379,7 @@ handover(F, Nodes) ->
 
 live(F, N) -> maps:get(live, sderl_ct:state(F, N, g)).
 
-%% Processes of the library die and find their work again.
+%% The group's process is killed on a follower and on the coordinator, and its successor goes on.
 library_processes(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -396,8 +399,8 @@ library_processes(F, Nodes) ->
     settled(F, g, Nodes),
     [].
 
-%% Routers: three groups in a row, of which the gateways come into more groups and out of them, one
-%% after the other and several at once; one of the gateways dies and returns; all compare.
+%% Routers of three groups in a row. The gateways enter more groups at the same time, and leave one;
+%% one gateway dies and returns; at last all routers compare what they know.
 routes(F, [A, B, C, D] = Nodes) ->
     start(F, Nodes),
     [group(F, G, Ns) || {G, Ns} <- [{west, [A, B]}, {middle, [B, C]}, {east, [C, D]}]],
@@ -419,7 +422,7 @@ routes(F, [A, B, C, D] = Nodes) ->
     start(F, [C]),
     [settled(F, G, Ns) || {G, Ns} <- [{middle, [B, C]}, {east, [C, D]}]],
     await(ways_again, fun() -> [leads_to(F, A, east), leads_to(F, D, west)] =:= [true, true] end),
-    %% As after ten seconds.
+    %% Compares at once what routers compare every ten seconds.
     [on(F, N, fun() -> sderl_router ! compare, ok end) || N <- Nodes],
     await(agreed, fun() ->
         Told = [maps:get(gateways, on(F, N, fun sderl_router:info/0)) || N <- Nodes],
@@ -429,7 +432,8 @@ routes(F, [A, B, C, D] = Nodes) ->
 
 leads_to(F, N, Group) -> on(F, N, fun() -> sderl_router:leads_to(Group) end).
 
-%% A node outside the group asks and sends; then a free one.
+%% A free node asks about names of a group and sends to one. Then it does so as a member of another
+%% group.
 stranger(F, [A, B, C]) ->
     start(F, [A, B, C]),
     group(F, g, [A, B]),
@@ -468,7 +472,7 @@ islands(F, [A, B, C] = Nodes) ->
     await(left, fun() -> [A] =:= on(F, A, fun() -> s_group:own_nodes() end) end),
     ok = on(F, C, fun() -> s_group:delete_s_group(g) end),
     New = process(F, C),
-    %% It may still be about to leave the first island, by an order that nobody waits for.
+    %% The node may still be about to leave the first island: no call waits for that.
     await(free, fun() -> register(F, C, undefined, new, New) =:= yes end),
     registered(F, Nodes, undefined, new, New),
     [].
@@ -480,7 +484,7 @@ conflict(F, [A, B]) ->
     group(F, g, [B]),
     {ok, g, []} = on(F, A, fun() -> s_group:add_nodes(g, [B]) end),
 
-    %% As if one of them had been added while it was away.
+    %% As if one node had been added to the other's group while it was away.
     on(F, A, fun() ->
         Pid = sderl_dir:process(g),
         Pid ! {sderl_op, none, {add, [B]}}
@@ -490,9 +494,9 @@ conflict(F, [A, B]) ->
     end),
     [].
 
-%% A majority group. Every operation on names, and reads in the order of operations, at members of
-%% both roles and at a node that is none; the coordinator's node dies and returns empty; a member is
-%% a minority until its names are free for the others; the membership changes.
+%% A majority group. Every operation on names, and reads in the order of operations, on members of
+%% both roles and on a node that is no member. The coordinator's node dies and returns empty. A
+%% member is cut off until its names are free for the others. The membership changes.
 majority(F, [A, B, C, D]) ->
     start(F, [A, B, C, D]),
     _ = majority_group(F, g, [A, B, C]),
@@ -509,7 +513,7 @@ majority(F, [A, B, C, D]) ->
          ok = on(F, N, fun() -> s_group:unregister_name(g, {m, N}) end),
          undefined = read(F, N, g, {m, N})
      end || N <- [Lead, O1]],
-    %% Of a node outside the group, which shares another one with a member.
+    %% Reads on a node outside the group, which shares another group with a member.
     group(F, h, [O2, D]),
     Its = whereis(F, O1, g, {n, O1}),
     await(known, fun() -> Its =:= read(F, D, g, {n, O1}) end),
@@ -534,7 +538,7 @@ majority(F, [A, B, C, D]) ->
     [cut(F, Out, N) || N <- In],
     await(minority, fun() -> {error, no_majority} =:= read(F, Out, g, alone) end),
     Next = process(F, Stays),
-    %% The name is the others' to give when they have waited.
+    %% The others may give the name away when they have waited for the lease.
     registered(F, In, g, alone, undefined),
     yes = register(F, Stays, g, alone, Next),
     [heal(F, Out, N) || N <- In],
@@ -555,8 +559,9 @@ majority(F, [A, B, C, D]) ->
 
 read(F, N, G, Name) -> on(F, N, fun() -> s_group:read(G, Name) end).
 
-%% Half of a majority group is lost for good, and the rest goes on by an operator's word. Before
-%% that another node has a group of that name, so who makes this one asks in vain.
+%% Half of a majority group is lost for good, and an operator's call lets the rest go on. Before
+%% that another node has a group of the same name, so an invitation into the majority group fails
+%% there.
 majority_lost(F, [A, B, C, D]) ->
     start(F, [A, B, C, D]),
     group(F, g, [D]),

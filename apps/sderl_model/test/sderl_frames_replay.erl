@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_replay).
 
-%% The present core in the place of a recorded one: it is given what that was given, at the same
-%% times, on a table of its own, while everybody else is as recorded.
+%% Runs the present core in the place of a recorded one. It gets the same input at the same times,
+%% on a table of its own, while all other processes behave as recorded.
 %%
-%% Time, epochs and identities are those of the recording, so the same decisions give the same
-%% numbers and what the others answered fits. Where the present core decides otherwise it gets
-%% answers to what it never asked, which it must stand as well.
+%% Time, epochs and identities are those of the recording. So the same decisions give the same
+%% numbers, and the recorded answers of the others fit. Where the present core decides otherwise it
+%% gets answers to questions that it never asked, which must do no harm.
 
 -export([stream/1, stream/2]).
 
@@ -14,17 +14,18 @@
 
 -record(r, {core, store, cursors = #{}, inner = [], sent = [], left = false, roles = #{}}).
 
-%% What came of it: the number of messages not understood, what was sent, members, names, whether it
+%% Returns the number of messages not understood, what was sent, members, names, whether the process
 %% left, and the last time and state in each role that it had.
 stream(Stream) -> stream(Stream, none).
 
-%% With the table that a process before it in the same life of the node left behind.
+%% As stream/1, with the table that an earlier process in the same life of the node left behind.
 stream({_, Args0, Steps}, Before) ->
     Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil,
                        linked, mode, fresh], Args0),
     {Store, Args} = case {Args0, Before} of
         {#{durable := _}, _} when Before =/= none ->
-            %% What it kept is of its own version: of a node that is upgraded nothing is left.
+            %% The durable state is that of the replay, not of the recording: an upgraded node has
+            %% none of an earlier version.
             {S, _} = sderl_sim_store:redo(sderl_sim_store:index(drop, Before)),
             {S, maps:merge(Args1, sderl_sim_store:recover(S))};
         {#{mem := Mem}, _} ->
@@ -56,7 +57,7 @@ steps([{step, Now, Events, more} | Steps], R) ->
         Asked -> steps(Steps, step(Now, [], Asked, R))
     end.
 
-%% Rows are read from the table of the replay.
+%% Leaves out the recorded rows: they are read from the replay's own table.
 own(Events) ->
     [E
      || E <- Events,
@@ -98,7 +99,8 @@ effect({look_up, Names}, R) -> looked_up(Names, R);
 effect({read_homes, Node, K, Homes}, R) -> read(homes_read, Node, K, Homes, R);
 effect({read_stop, Node}, #r{cursors = Cs} = R) -> R#r{cursors = maps:remove(Node, Cs)};
 effect({left, _, _}, R) -> R#r{left = true};
-%% Answers to clients, events and timers; and a resolver's word is in the recording.
+%% Answers to clients, events and timers have no effect here; a resolver's decision comes from the
+%% recording.
 effect(_, R) -> R.
 
 store(#r{store = St} = R, Fun) -> R#r{store = Fun(St)}.

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_tap).
 
-%% On a node whose library is recorded: what its group processes were given to step through, and
-%% everything that its processes sent to those of other nodes, in order.
+%% Records, on a node, what its group processes passed to the pure core, and everything that its
+%% processes sent to processes of other nodes, in order.
 %%
 %% It looks from outside, by tracing, so the library that is recorded need not know of it.
 
 -export([start/0, stop/0]).
 
-%% Before the library starts.
+%% Must be called before the library starts.
 start() ->
     Self = self(),
     Pid = spawn(fun() ->
@@ -39,7 +39,8 @@ wanted() ->
      {{sderl_node, '_'}, {'$gen_call', '_', '_'}}, {{sderl_ask, '_'}, {'$gen_call', '_', '_'}},
      {'_', {[alias | '_'], '_'}}].
 
-%% What there was, oldest first: {in, Pid, What} of a group's process, {out, Pid, To, Message}.
+%% Ends the recording and returns it, oldest first: {in, Pid, What} for input of a group's process,
+%% {out, Pid, At, To, Message} for a message to another node.
 stop() ->
     Ref = monitor(process, ?MODULE),
     ?MODULE ! {stop, self(), Ref},

@@ -2,22 +2,23 @@
 -module(sderl_frames_wire).
 
 %% What a node of protocol version 2 understands: the kinds and shapes of everything that nodes of
-%% that version send each other. It was written down from the code of the version and is held
-%% against the recordings, in which every kind occurs; what the present library sends to a node of
-%% that version is held against it. So it does not change. A later version of the protocol has
-%% another such module.
+%% that version send each other. They were written down from the code of the version, and are
+%% checked against the recordings, in which every kind occurs. What the present library sends to a
+%% node of that version is checked against them. So this module does not change; a later version of
+%% the protocol has another such module.
 %%
-%% Groups that decide by majority came within the version. A node that has none of them does not
-%% understand what only they say, so what is said depends on the mode: of `available` groups, or of
-%% `majority` groups too.
+%% Groups that decide by majority were added within the version. A node without such groups does not
+%% understand the messages that only they send. So the shapes depend on the mode: that of
+%% `available` groups, or of `majority` groups too.
 %%
 %% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`,
 %% `{any_of, Shapes}`, `{is, Term}`, or the name of one (`shape/1`) or of a plain type;
 %% `{majority, Shape}` is of majority groups only.
 %%
-%% Routers of the first nodes of the version knew `news`, `digest` and two beats. What they do not
-%% know they ignore, and learn it by their own digests (`sderl_route_tests:older_test_/0`). So
-%% `change`, `summary` and `changes` came within the version, and no more than that may be said.
+%% The routers of the version's first nodes knew `news`, `digest` and two beats. They ignore other
+%% messages, and learn what those said by their own digests (`sderl_route_tests:older_test_/0`). So
+%% `change`, `summary` and `changes` could be added within the version, and no other message may be
+%% sent.
 
 -export([core/2, frame/3, kinds/0, routes/1, kind/1]).
 
@@ -46,7 +47,8 @@ kind_of({tuple, [{is, Kind} | _]}) -> Kind;
 kind_of({majority, Shape}) -> kind_of(Shape);
 kind_of(Name) -> kind_of(shape(Name)).
 
-%% All kinds of messages between routers: those of the first nodes of the version, or all of it.
+%% All kinds of messages between routers: those of the first nodes of the version, or of the whole
+%% version.
 routes(first) -> [beat, beaten, digest, news];
 routes(all) -> [beat, beaten, change, changes, digest, news, summary].
 
@@ -96,13 +98,14 @@ shape(hello) ->
                 {fields, #{epoch => epoch, lineage => epoch, num => count, lead => lead,
                            syncing => boolean},
                  #{ask => {is, true}, mode => {majority, {is, majority}}}}]);
-%% What a promise counts for: a vote; a whole table; a part of one.
-%% (`learns` is said to those alone whose `collect` has that flag, and nobody else looks at it.)
+%% What a promise counts for: a vote, a whole table, or a part of one. `learns` is sent only to a
+%% coordinator whose `collect` has that flag.
 shape(standing) -> {any_of, [{is, votes}, {is, whole}, {is, learns}, {is, partial}]};
 shape(item) ->
     {any_of,
      [msg(seg, [node, integer, count, {list, operation}, answers]),
-      %% Whose names go, who counts from now on, and which answers nobody will know.
+      %% The view, members whose names go, members that count from now on, and operations whose
+      %% answers stay unknown.
       msg(view, [view, {list, node}, {list, node},
                  {list, {tuple, [node, integer, count, {list, count}]}}]),
       msg(mem, [membership, {list, node}]),
@@ -127,31 +130,33 @@ shape(operation_answer) ->
               {tuple, [{is, no}, atom]},
               {tuple, [{is, ok}, {list, node}]},
               {majority, msg(read, [found])},
-              %% About a name of another home, or of two, which acknowledged it.
+              %% The name has another home, or two, which acknowledged the operation.
               {tuple, [{any_of, [{is, yes}, {is, ok}]}, {any_of, [node, {list, node}]}]}]};
 shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => term}}]};
 shape(epoch) -> {tuple, [integer, node]};
 shape(lead) -> {any_of, [{is, undefined}, node]};
 shape(position) -> {tuple, [epoch, count]};
 shape(place) -> {any_of, [{is, live}, position, {is, {partial, 0}}]};
-%% Which reading of a shard, and which piece of it.
+%% The numbers of a reading of a shard and of a piece of it.
 shape(piece) -> {tuple, [count, count]};
 shape(view) -> {map, node, place};
 shape(version) -> {tuple, [epoch, integer]};
 shape(row) -> {tuple, [term, pid, node, version, options]};
-%% One that this batch decides: its version is its place there.
+%% A row that the batch itself decides has the version `new`: its version is its place in the batch.
 shape(new_row) -> {any_of, [row, {tuple, [term, pid, node, {is, new}, options]}]};
-%% Found, or decided as well: who keeps the name, and what the homes are to do.
+%% A clash that is found has two rows. One that is decided also has the process that keeps the name,
+%% and what the homes are to do.
 shape(clashes) ->
     {map, term, {any_of, [{tuple, [row, row]},
                           {tuple, [row, row, {any_of, [{is, none}, pid]}, {list, clash_effect}]}]}};
-%% `exit` and `send`; to the protocol it is the resolver's word, and the simulator's has others.
+%% `exit` and `send`. The protocol takes any effect of a resolver, and the simulator's has others.
 shape(clash_effect) -> {tuple, [atom, pid, term]};
 shape(sessions) -> {map, node, session};
 shape(session) -> {tuple, [integer, count, answers]};
 shape(own_session) -> {any_of, [{is, none}, session]};
 shape(membership) -> {map, node, {tuple, [count, count]}};
-%% A life of the library on a node, and where its process is: others compare and send to them.
+%% The incarnation of the library on a node, and the address of its group process. Other nodes only
+%% compare the first and send to the second.
 shape(incarnation) -> term;
 shape(address) -> term;
 
@@ -176,21 +181,21 @@ shape(to_router) ->
              {any_of, [{is, beat}, {is, beaten},
                        msg(news, [{list, advertisement}]),
                        msg(digest, [boolean, {list, {tuple, [node, route_version]}}]),
-                       %% Not from the first on.
+                       %% Added within the version.
                        msg(change, [route_change]),
                        msg(changes, [{list, route_change}]),
                        msg(summary, [count])]}]};
 %% A gateway, its groups with their members, and the gateways beside it.
 shape(advertisement) -> {tuple, [node, route_version, {list, route_group}, {list, node}]};
 shape(route_group) -> {tuple, [term, uid, {list, node}]};
-%% Of which life of the node, and how many were before.
+%% The life of the node, and the number of versions that it had before.
 shape(route_version) -> {tuple, [integer, integer, count]};
 shape(route_change) ->
     {tuple, [node, route_version, route_version, {list, route_group}, {list, node}]};
-%% Into a majority group, which may be about to be made.
+%% An invitation into a majority group, which may still have to be made.
 shape(invitation) -> {fields, #{mode => {is, majority}, new => boolean}, #{}};
 shape(step) -> {any_of, [{is, check}, {is, do}]};
-%% A group with its members, none of one that the node left.
+%% A group with its members; the list is empty if the node has left the group.
 shape(known) -> {tuple, [term, {list, node}]};
 shape(to_ask) ->
     call({any_of, [{is, hello}, {is, names},

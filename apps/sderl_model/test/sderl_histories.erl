@@ -18,11 +18,12 @@
 
 %% ---------------------------------------------------------------- one clock
 
-%% Nanoseconds of the machine's own clock, the same one in every VM of it: erlang:monotonic_time/0
-%% is not, each VM corrects its own.
+%% Nanoseconds of the machine's clock, which all its virtual machines share. They do not share
+%% erlang:monotonic_time/0, because each one corrects its own.
 clock() -> os:perf_counter(1_000_000_000).
 
-%% Asked rather than believed: a node's time lies between two of ours.
+%% Checks that the nodes share this clock: a node's time must lie between two times that are read
+%% here.
 clocks(Fleet, Nodes) ->
     [begin
          Before = clock(),
@@ -83,7 +84,7 @@ run(Case, #{fleet := Fleet, nodes := Nodes, groups := Groups}) ->
 
 all(Fleet, Nodes, F, Args) -> each(Fleet, [{N, F, Args} || N <- Nodes]).
 
-%% At the same time, each in a process of its own.
+%% Makes the calls at the same time, each in a process of its own.
 each(Fleet, Calls) ->
     Running = [spawn_monitor(fun() ->
         exit({result, sderl_fleet:call(Fleet, N, ?MODULE, F, Args, ?CALL)})
@@ -94,7 +95,8 @@ each(Fleet, Calls) ->
          {'DOWN', Ref, process, Pid, Why} -> error(Why)
      end || {Pid, Ref} <- Running].
 
-%% A history with too much at the same time to be searched to the end counts as none.
+%% `ok`, or the first refused history. A history with too many concurrent operations to be searched
+%% to the end counts as legal.
 check(Histories) ->
     case [{G, Verdict} || G := H <- Histories, {refused, _} = Verdict <- [sderl_linear:check(H)]] of
         [] -> ok;
@@ -128,7 +130,7 @@ pool(Count) ->
 
 idle() -> receive {'EXIT', never} -> ok end.
 
-%% The operations of one client. It waits for the others without giving up its processor.
+%% The operations of one client. It spins until `Start`, so that all clients begin at the same time.
 play(Start, Run, Pool, [{Group, Commands}]) ->
     wait(Start),
     [Op || C <- Commands, Op <- perform(Group, command_on(C, Run, Pool))].
@@ -165,13 +167,13 @@ answer(G, {whereis, N}) -> s_group:whereis_name(G, N);
 answer(G, {lookup, N}) ->
     case s_group:lookup(G, N) of
         #{pid := P, token := T} -> {P, T};
-        %% `undefined`, or that this is no member.
+        %% `undefined`, or the error that this node is no member.
         None -> None
     end;
 answer(G, {read, N}) ->
     case s_group:read(G, N) of
         {error, no_majority} -> {no, no_majority};
-        %% It saw nothing.
+        %% The read saw nothing: its answer counts as unknown.
         {error, Why} -> exit({timeout, Why});
         Found -> Found
     end.

@@ -2,8 +2,8 @@
 -module(sderl_linear_machine).
 
 %% The machine that `sderl_linear` describes, written out: every instant at which something may
-%% happen is a step. It makes legal histories of a list of numbers (`run/1`), and decides small ones
-%% by trying every run (`legal/1`). Processes are `{Node, I}`.
+%% happen is a step. `run/1` makes a legal history from a list of numbers, and `legal/1` decides a
+%% small history by trying every run. Processes are `{Node, I}`.
 
 -export([run/1, run/2, legal/1, options/0, clients/0]).
 
@@ -38,7 +38,7 @@ run(Choices, Clients) ->
     Open = [Op#{stop => infinity, answer => unknown} || {Op, _} <- maps:values(M#m.busy)],
     lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, Open ++ M#m.history).
 
-%% Half of the time something is called or answered, if it can be.
+%% The steps that are possible. Answers are listed twice, so that they are chosen more often.
 can(#m{idle = Idle, busy = Busy, pos = Pos, order = Order} = M) ->
     Calls = [{call, C} || C <- Idle],
     Orders = [{order, C} || C := {#{call := Call}, new} <- Busy, is_write(Call)],
@@ -80,7 +80,8 @@ step({order, C}, I, #m{order = Order, busy = Busy, history = H} = M) ->
          andalso lists:member(element(3, Call), M#m.dead) of
         true -> M#m{busy = Busy#{C => {Op, {answered, {no, dead_pid}}}}};
         false ->
-            %% As an operation on everything that was answered before it was called, and on itself.
+            %% What decides/4 looks up: the operations that were answered before, this one as 0, and
+            %% `open` for those without an answer yet.
             Ops = maps:from_list([{0, Op} | lists:enumerate(H)]),
             At = fun(Place) ->
                 {#{start := S}, _, _} = lists:nth(Place, Order),
@@ -116,13 +117,13 @@ step({answer, C}, _, #m{time = T, busy = Busy, idle = Idle, history = H} = M) ->
     M#m{busy = Rest, idle = [C | Idle], history = [Op#{stop => T, answer => Answer} | H]}.
 
 is_write({K, _, _}) -> K =:= register orelse K =:= re_register;
-%% What has a place in the order.
+%% A `read` has a place in the order, too.
 is_write({K, _}) -> K =:= unregister orelse K =:= read.
 
 is_read({K, _}) -> K =:= whereis orelse K =:= lookup;
 is_read(_) -> false.
 
-%% Name to process and the place of its registration.
+%% The process of each name, and the place of its registration in the order.
 names(Order) -> names(Order, 1, #{}).
 
 names([], _, Names) -> Names;
@@ -132,10 +133,11 @@ names([_ | Order], I, Names) -> names(Order, I + 1, Names).
 
 %% ---------------------------------------------------------------- all runs
 
-%% `read`: reads that were done. Everything else is in `m`.
+%% A state of the search: the order, the position of each node in it, the reads that were done, and
+%% the known tokens.
 -record(b, {order = [], pos, read = [], tokens = #{}}).
 
-%% Whether some run gives this history: all states before each answer.
+%% Whether some run gives this history. It keeps all states that are possible before each answer.
 legal(History) ->
     Ops = maps:from_list(lists:enumerate(History)),
     Events = lists:sort([{S, call, I} || I := #{start := S} <- Ops]
@@ -236,7 +238,7 @@ decides(#{call := {K, N, P}, node := Node, start := S}, Now, Dying, Ops) ->
         _ -> [Yes]
     end.
 
-%% Whether the process lives is looked at after the order is, on its own node.
+%% A process on the reader's own node is checked for life after its name was found in the order.
 finds(_, none, _) -> [undefined];
 finds(#{node := Node, start := Start, stop := Stop}, {{Node, _} = P, _}, Ops) ->
     Kills = [{S, E} || _ := #{call := {kill, Q}, start := S, stop := E} <- Ops, Q =:= P],

@@ -15,7 +15,8 @@ check(Ops) -> sderl_linear:check(h(Ops), sderl_linear_machine:options()).
 
 legal(Ops) -> ?assertEqual(ok, check(Ops)).
 
-%% The answer that cannot be, and what it could have been.
+%% The history is refused: the last answer, that of `Call`, is impossible, and `Possible` are the
+%% answers that it could have had.
 illegal(Call, Possible, Ops) ->
     {refused, #{last := #{call := Last}, possible := Could} = Refusal} = check(Ops),
     ?assertEqual({Call, Possible}, {Last, Could}),
@@ -38,7 +39,7 @@ answered_is_everywhere_test() ->
     illegal({whereis, x}, [undefined],
             [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 3, {unregister, x}, ok},
              {b, 4, 5, {whereis, x}, p(1)}]),
-    %% Also what a refusal tells of.
+    %% A registration that a refusal tells of is seen everywhere, too.
     illegal({whereis, x}, [p(1)],
             [{a, 0, 100, {register, x, p(1)}, yes}, {b, 2, 3, {register, x, p(2)}, ?TAKEN},
              {c, 4, 5, {whereis, x}, undefined}]).
@@ -46,13 +47,13 @@ answered_is_everywhere_test() ->
 unanswered_may_be_seen_test() ->
     legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)},
            {c, 4, 5, {whereis, x}, undefined}]),
-    %% But not unseen again.
+    %% A node that has shown it must go on showing it.
     illegal({whereis, x}, [p(1)],
             [{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)},
              {b, 4, 5, {whereis, x}, undefined}]),
     legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 6, {whereis, x}, p(1)},
            {b, 4, 5, {whereis, x}, undefined}]),
-    %% Nor before it is called.
+    %% It must not be seen before it is called.
     illegal({whereis, x}, [undefined],
             [{a, 5, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}]).
 
@@ -70,7 +71,8 @@ races_test() ->
             [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, x, p(2)}, yes}]),
     illegal({register, x, p(2)}, [yes],
             [{a, 0, 8, {register, x, p(1)}, ?TAKEN}, {b, 0, 9, {register, x, p(2)}, ?TAKEN}]),
-    %% By name each of these is legal: the process makes it none.
+    %% For each name alone this is legal. It is illegal because both registrations are of one
+    %% process.
     illegal({register, y, p(1)}, [?TAKEN],
             [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes}]),
     legal([{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes},
@@ -92,12 +94,13 @@ killed_test() ->
     illegal({whereis, x}, [p(1)], Had ++ [{b, 3, 4, {whereis, x}, undefined}]),
     illegal({whereis, x}, [undefined],
             Had ++ [{b, 13, 14, {whereis, x}, undefined}, {b, 15, 16, {whereis, x}, p(1)}]),
-    %% Free where it lived, at once; elsewhere once it is gone.
+    %% The name of a dead process is free at once on the node of the process, and on other nodes
+    %% when the removal has come.
     legal(Had ++ [{a, 13, 14, {register, x, p(2)}, yes}]),
     illegal({register, x, p(2)}, [yes], Had ++ [{a, 13, 14, {register, x, p(2)}, ?TAKEN}]),
     legal(Had ++ [{b, 13, 14, {register, x, p(2)}, ?TAKEN}]),
     legal(Had ++ [{b, 13, 14, {register, x, p(2)}, yes}]),
-    %% It goes, and takes no successor's name along.
+    %% The removal does not remove the registration of a successor.
     illegal({whereis, x}, [p(2)], Had ++ [{a, 13, 14, {re_register, x, p(2)}, yes},
                                           {b, 15, 16, {whereis, x}, undefined}]),
     legal(Had ++ [{a, 13, 14, {register, y, p(1)}, {no, dead_pid}}]),
@@ -111,7 +114,8 @@ off_test() ->
     illegal({whereis, x}, [p(1)], Away ++ [{c, 9, 10, {whereis, x}, undefined}]),
     illegal({whereis, x}, [p(1)], Away ++ [{b, 5, 6, {whereis, x}, undefined}]).
 
-%% One that goes through the order sees all that was answered, by whomever it was read.
+%% A `read` goes through the order, so it sees all that was answered, and all that another `read`
+%% saw.
 ordered_read_test() ->
     Had = [{b, 0, 1, {register, x, p(1)}, yes}],
     legal(Had ++ [{b, 2, 3, {read, x}, p(1)}, {c, 2, 3, {read, y}, undefined}]),
@@ -120,16 +124,16 @@ ordered_read_test() ->
     legal(Under_way ++ [{b, 3, 4, {read, x}, p(1)}, {c, 5, 6, {read, x}, p(2)}]),
     illegal({read, x}, [p(2)],
             Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {read, x}, p(1)}]),
-    %% Two of the table may differ so, and what was read from the order everybody shows.
+    %% Two reads of local tables may differ in this way. What a `read` has seen, every node shows.
     legal(Under_way ++ [{b, 3, 4, {whereis, x}, p(2)}, {c, 5, 6, {whereis, x}, p(1)}]),
     illegal({whereis, x}, [p(2)],
             Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {whereis, x}, p(1)}]),
-    %% It sees what one may see that was never answered, or not.
+    %% A `read` may see an operation that was never answered, or not.
     Maybe = [{a, 0, infinity, {register, x, p(1)}, unknown}],
     legal(Maybe ++ [{b, 2, 3, {read, x}, undefined}, {b, 4, 5, {read, x}, p(1)}]),
     illegal({read, x}, [p(1)],
             Maybe ++ [{b, 2, 3, {read, x}, p(1)}, {b, 4, 5, {read, x}, undefined}]),
-    %% The dead are not found where they lived.
+    %% A dead process is not found on its own node.
     Killed = Had ++ [{a, 10, 12, {kill, p(1)}, ok}],
     legal(Killed ++ [{a, 13, 14, {read, x}, undefined}, {b, 13, 14, {read, x}, p(1)}]),
     illegal({read, x}, [undefined], Killed ++ [{a, 13, 14, {read, x}, p(1)}]),
@@ -137,7 +141,7 @@ ordered_read_test() ->
     illegal({read, x}, [p(1)], Killed ++ [{a, 2, 9, {read, x}, undefined}]),
     illegal({read, x}, [undefined],
             Killed ++ [{b, 13, 14, {read, x}, undefined}, {c, 15, 16, {read, x}, p(1)}]),
-    %% One that is refused never was.
+    %% A `read` that is refused does not count.
     Refused = [{a, 2, 3, {read, x}, {no, no_majority}}],
     ?assertEqual(ok, sderl_linear:check(h(Had ++ Refused), (sderl_linear_machine:options())
                                                            #{refusals => [no_majority]})),
@@ -175,7 +179,8 @@ properties_test_() ->
 
 choices(N) -> ?LET(K, N, vector(K, range(0, 1 bsl 24))).
 
-%% With few clients, and with so many that what is possible cannot always be searched to the end.
+%% Runs with few clients, and with so many that the possible orders cannot always be searched to the
+%% end.
 runs_are_legal() ->
     ?FORALL({Choices, Clients}, oneof([{choices(250), sderl_linear_machine:clients()},
                                        {choices(60), [{N, I} || N <- [a, b, c], I <- [1, 2, 3]]}]),
@@ -186,7 +191,7 @@ runs_are_legal() ->
                 {refused, _} -> false
             end).
 
-%% Runs of which one answer or one time was changed.
+%% Runs in which some answers and times were changed.
 same_verdict() ->
     ?FORALL({Choices, Changes}, {choices(range(8, 22)), list(changes())},
             begin
@@ -218,7 +223,7 @@ changed(start, K, #{start := S} = Op) -> Op#{start := max(1, S - K rem 60)};
 changed(stop, K, #{stop := S} = Op) when is_integer(S) -> Op#{stop := S + K rem 60};
 changed(_, _, Op) -> Op.
 
-%% The prefix that is named has no run, and the same without its last answer has one.
+%% No run gives the prefix that the refusal names; some run gives it without the last answer.
 explained({refused, #{last := #{stop := Until} = Last, before := Before}}, _) ->
     Cut = fun(#{start := S} = Op, _) when S > Until -> Op;
              (#{stop := E} = Op, At) when E > At; Op =:= Last, At < Until ->

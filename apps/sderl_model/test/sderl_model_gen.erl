@@ -13,15 +13,15 @@
 
 -export([steps/3, plain/0, free/0, majority/0, failing/0, applicable/2, run/2, settle/1]).
 
-%% How often which command. The published model gave 5 to what changes groups and 10 to what
-%% changes names; what only asks and what is new has less.
+%% Weights of the commands. The published model gave 5 to commands that change groups and 10 to
+%% those on names. Other questions, and commands that are new, have less.
 plain() ->
     #{new_s_group => 5, delete_s_group => 5, add_nodes => 5, remove_nodes => 5, enter => 3,
       leave => 3, register_name => 12, re_register_name => 10, unregister_name => 10,
       whereis_at => 10, send_at => 10, whereis_name => 3, send => 3, lookup => 1,
       registered_names => 2, own => 2, exit => 3, spawn => 1}.
 
-%% Few groups, and those short-lived.
+%% Few groups, which are deleted soon.
 free() ->
     #{new_s_group => 3, delete_s_group => 8, leave => 4, add_nodes => 2, remove_nodes => 4,
       register_name => 25, re_register_name => 3, unregister_name => 5, whereis_at => 12,
@@ -51,7 +51,7 @@ next(Step, State) ->
 %% The step of the semantics.
 run({Node, Command}, State) -> sderl_model:run(State, Command, Node).
 
-%% Open choices, each made in the first way there is.
+%% Makes every open choice by its first option.
 settle(State) ->
     case sderl_model:open(State) of
         [] -> State;
@@ -59,13 +59,14 @@ settle(State) ->
             settle(sderl_model:choose(Choice, hd(sderl_model:options(Choice, State)), State))
     end.
 
-%% Steps that were left out may have been the restart of a node.
+%% Shrinking may have left out the restart of a step's node.
 applicable({Node, restart}, State) -> lists:member(Node, maps:get(down, State));
 applicable({Node, _}, State) -> sderl_model_state:is_up(Node, State).
 
 %% ---------------------------------------------------------------- steps
 
-%% Where there are no groups the commands have little to say.
+%% New groups are likelier while there are fewer than two. Without groups most other commands are
+%% rare, because they have little effect.
 step(#{down := Down, s_groups := Groups} = State, Weights) ->
     Factor = fun(Kind) when Kind =:= new_s_group orelse Kind =:= new_majority, length(Groups) < 2 ->
                     6;
@@ -83,8 +84,8 @@ step(#{down := Down, s_groups := Groups} = State, Weights) ->
 step_of(restart, #{down := Down}) -> {oneof(Down), restart};
 step_of(crash, #{down := Down} = S) when length(Down) > 2 -> step_of(own, S);
 step_of(crash, S) -> {up(S), crash};
-%% Who is in a group has more to say about it.
 step_of(new_majority, S) -> ?LET(Node, up(S), {Node, command(new_majority, Node, S)});
+%% Members have more to say about groups than other nodes, so most of these steps are theirs.
 step_of(Kind, S)
   when Kind =:= recover_majority; Kind =:= delete_s_group; Kind =:= add_nodes;
        Kind =:= remove_nodes; Kind =:= leave ->
@@ -156,7 +157,7 @@ command(exit, N, S) ->
 
 %% ---------------------------------------------------------------- arguments
 
-%% The node's own group as a rule, then any, then one that may not be there.
+%% Mostly a group of the node, sometimes any group, or one that may not exist.
 group(N, #{s_groups := Groups, nodes := Nodes} = S) ->
     #{N := {_, _, Own}} = Nodes,
     case [G || G <- Own, G =/= free_normal_group, G =/= free_hidden_group] of
@@ -171,7 +172,7 @@ named(N, #{s_groups := Groups, nodes := Nodes} = S) ->
     frequency([{20, oneof(Mine)} || Mine =/= []] ++
               [{3, any_group(Groups)}, {1, fresh(S)}, {1, undefined}]).
 
-%% Any group as a rule.
+%% Mostly any group.
 foreign(N, #{s_groups := Groups} = S) -> frequency([{1, group(N, S)}, {2, any_group(Groups)}]).
 
 any_group([]) -> undefined;
@@ -202,8 +203,8 @@ any_node(#{nodes := Nodes}) -> oneof(maps:keys(Nodes)).
 
 target(N, S) -> ?LET(M, other(N, S), {M, frequency([{1, group(N, S)}, {3, group(M, S)}])}).
 
-%% Those of one's own group or island as a rule have nothing new to say, and those without names
-%% neither.
+%% Nodes of one's own group or island have nothing new to say, and nodes without names neither. So
+%% half of the nodes hold names, and most of the others are not linked to this one.
 other(N, #{s_groups := Groups, free_groups := Free} = S) ->
     case lists:usort(lists:append([Ms || {_, Ms, Ns} <- Groups, map_size(Ns) > 0] ++
                                   [Ms || {Ms, Ns} <- Free, map_size(Ns) > 0])) of
@@ -233,7 +234,7 @@ known_name(G, N, S) ->
 
 message() -> oneof([hello, {msg, 1}, 2]).
 
-%% One's own as a rule.
+%% Mostly a process of the node.
 process(N, #{processes := Ps, nodes := Nodes}) ->
     Own = [P || {pid, On, _} = P := _ <- Ps, On =:= N],
     frequency([{12, oneof(Own)} || Own =/= []] ++ [{4, oneof(maps:keys(Ps))} || map_size(Ps) > 0]

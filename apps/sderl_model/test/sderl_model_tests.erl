@@ -41,7 +41,8 @@ broken([{Node, Command} = Step | Steps], Before) ->
             end
     end.
 
-%% A node that shows what none may show, and one between two groups, which shows nothing.
+%% Views that no node may show, and legal ones: also that of a node between two groups, which shows
+%% no group.
 view_test_() ->
     View = fun(Class, Groups) -> #{class => Class, groups => Groups} end,
     [?_assertEqual(Expected, [What || {What, _} <- sderl_model_check:view(n1, View(Class, Groups))])
@@ -115,7 +116,7 @@ create_test() ->
                              {{error, remote_s_group}, {new_s_group, f, [b]}},
                              {{error, s_group_name_is_in_use}, {new_s_group, g, [a, b]}}]].
 
-%% A node in another group of the name is left out, and linked because it was asked.
+%% A node that is in another group of the same name is left out. It is linked, because it was asked.
 left_out_test() ->
     {V, S} = last([{a, {new_s_group, g, [a]}}, {b, {new_s_group, g, [a, b, c]}}]),
     ?assertEqual({ok, g, [b, c]}, V),
@@ -134,7 +135,7 @@ delete_test() ->
                   element(1, last([{a, {new_s_group, g, [a]}}, {b, {delete_s_group, G}}])))
      || G <- [g, f, undefined]].
 
-%% Who becomes free joins the islands that it is linked to.
+%% A node that becomes free joins the islands that it is linked to.
 become_free_test() ->
     {_, S} = last([{a, {new_s_group, g, [a, b]}},
                    {c, {whereis_name, d, undefined, x}},
@@ -164,7 +165,7 @@ grow_test() ->
     Base = [{a, {new_s_group, g, [a, b]}}, {a, spawn}, {a, {register_name, g, x, {pid, a, 1}}}],
     {V, S} = last(Base ++ [{b, {add_nodes, g, [a, c]}}]),
     ?assertEqual({ok, g, [c]}, V),
-    %% From outside the caller alone is nobody, as published.
+    %% On a node outside the group, a list without other nodes adds no node, as published.
     [?assertEqual({ok, G, []}, element(1, last(Base ++ [{d, {add_nodes, G, Ns}}])))
      || G <- [g, f, undefined], Ns <- [[], [d], [d, d]]],
     ?assertEqual({error, node_does_not_belong_to_the_s_group},
@@ -178,10 +179,10 @@ grow_test() ->
     ?assertEqual({error, no_seeds}, element(1, last(Base ++ [{d, {enter, g, [d]}}]))),
     {ok, S3} = last(Base ++ [{b, {leave, g}}, {a, {leave, g}}]),
     ?assertEqual([], maps:get(s_groups, S3)),
-    %% Linked since the group, and free both: one island.
+    %% Both are free, and the link of the group is still there: they are one island.
     ?assertEqual({[a, b], S3}, run(S3, own_nodes, a)).
 
-%% The own groups, the one that was entered last first.
+%% The groups of a node are listed with the one first that it entered last.
 newest_first_test() ->
     Base = [{b, {new_s_group, g, [a, b]}}, {a, {new_s_group, z, [a, c]}},
             {a, {new_s_group, f, [a]}}],
@@ -222,7 +223,8 @@ names_test() ->
     {_, S} = last(Base ++ [{c, {send, b, g, x, m}}]),
     ?assertMatch(#{processes := #{{pid, a, 1} := [m]}}, sderl_model:view(a, S)).
 
-%% Members of several groups tell the others of each, and who becomes free remembers.
+%% Members of several groups tell each group of the others. A node that becomes free remembers what
+%% it was told.
 known_test() ->
     Base = [{a, {new_s_group, g, [a, b]}}, {b, {new_s_group, f, [b, c]}}, {c, spawn},
             {c, {register_name, f, x, {pid, c, 1}}}],
@@ -272,11 +274,12 @@ crash_test() ->
     ?assertEqual(maps:with([names, links, groups], (sderl_model:view(a, S))#{links := [a, c]}),
                  maps:with([names, links, groups], sderl_model:view(b, Back))),
     ?assertEqual({{no, dead_pid}, Back}, run(Back, {register_name, g, y, {pid, b, 1}}, b)),
-    %% Nobody is left that could count them.
+    %% No member is left that could admit them again.
     {ok, None} = last([{a, {new_s_group, g, [a, b]}}, {a, crash}, {b, crash}, {a, restart}]),
     ?assertEqual([{undefined, [a]}], maps:get(groups, sderl_model:view(a, None))).
 
-%% Nobody outside can say who answered for a name whose home had left.
+%% When the home of a name has left, nobody outside can say which member answers for the name. If a
+%% member crashes then, the name may stay or go.
 orphan_test() ->
     {ok, S} = last([{b, spawn},
                     {a, {new_s_group, g, [a, b, c]}},

@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mutants_SUITE).
 
-%% The checks prove themselves: each deliberate fault (`sderl_planted`), planted in the library on
-%% real nodes, is caught, and how many commands that took is printed.
+%% Tests of the checks: each deliberate fault (`sderl_planted`), planted in the library on real
+%% nodes, must be caught. How many commands that took is printed.
 %%
 %% Faults in how writes are made are hunted with the cases of sderl_concurrent_SUITE and their
-%% checker. Those that need a deletion, a split or a coordinator that was stopped are met on walks:
-%% random commands, one at a time, in step with the rules for names of the semantics
-%% (`sderl_model_names`), and between them the event that the fault waits for.
+%% checker; the fault of a coordinator that was suspended is hunted in this way after each
+%% suspension. Faults that need a deletion or a split are met on walks: random commands, one at a
+%% time, in step with the rules for names of the semantics (`sderl_model_names`), and between them
+%% the event that the fault needs.
 
 -compile([export_all, nowarn_export_all]).
 
 -import(sderl_ct, [on/3]).
 
-%% A fault that needs more than this is not caught. Far more than is needed on average: chance alone
-%% must not end a hunt.
+%% The most cases of a hunt, and the most rounds of a walk. A fault needs far fewer on average:
+%% chance alone must not end a hunt.
 -define(CASES, 2000).
 -define(ROUNDS, 40).
 %% How long, in ms, a table may differ from what it must become: with a fault, and without.
@@ -40,7 +41,7 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 
 %% ---------------------------------------------------------------- the faults
 
-%% Nothing is caught where nothing is wrong.
+%% Without a fault nothing is caught.
 sound(Config) ->
     started(Config, [], fun(Fleet, Nodes) ->
         [] = sderl_ct:group(Fleet, g, Nodes),
@@ -62,7 +63,7 @@ keep_names(Config) -> walked(Config, keep_names, fun recreate/3).
 resurrect(Config) -> walked(Config, resurrect, fun split_and_heal/3).
 wrong_winner(Config) -> walked(Config, wrong_winner, fun split_and_heal/3).
 
-%% The coordinator stands still until there is another, and goes on while all write.
+%% The coordinator is suspended until there is another one, and resumed while all clients write.
 stale_coordinator(Config) ->
     started(Config, [stale_coordinator], fun(Fleet, Nodes) ->
         [] = sderl_ct:group(Fleet, g, Nodes),
@@ -78,8 +79,8 @@ stale(Rounds, Done, Fleet, Nodes) ->
         lists:all(fun(N) -> lists:member(sderl_ct:lead(Fleet, N, g), Others) end, Others)
     end),
     ok = sderl_fleet:resume(Fleet, Lead),
-    %% What the old coordinator's node shows is not current until it counts again: that it never
-    %% does is nothing that a history can say.
+    %% The old coordinator's node need not show current names until it counts again. A history does
+    %% not tell when that is, so the reads of that node are left out.
     Setting = setting(Fleet, Nodes),
     case hunt(Setting, 40, fun(Histories, _) ->
         sderl_histories:check(#{G => [off(Lead) | H] || G := H <- Histories})
@@ -158,7 +159,7 @@ walked(Config, Fault, Event) ->
         caught(Fault, walk({Fleet, ?PATIENCE}, Nodes, Event, ?ROUNDS))
     end).
 
-%% `Patient` is a fleet and how long one waits. `Event` makes one round: commands and what happens
+%% `Patient` is a fleet and a time limit in ms. `Event` makes one round: commands, and what happens
 %% to the group between them.
 walk(Patient, Nodes, Event, Rounds) ->
     try
@@ -170,7 +171,7 @@ walk(Patient, Nodes, Event, Rounds) ->
         throw:{diverged, Done, Why} -> {Done, io_lib:format("~tp", [Why])}
     end.
 
-%% Deleted and made again a group has no names.
+%% A group that was deleted and made again has no names.
 recreate({Fleet, _} = Patient, {Done0, Nodes}, Names0) ->
     {Done, Names} = commands(8, Fleet, Nodes, Done0, Names0),
     same(Patient, Nodes, Done, Names),
@@ -182,8 +183,8 @@ recreate({Fleet, _} = Patient, {Done0, Nodes}, Names0) ->
     same(Patient, Nodes, Done + 2, #{}),
     {Done + 2, #{}}.
 
-%% Each side has the names whose home it has, and when they meet the union, but for clashes: these
-%% are settled as their resolver says.
+%% Each side has the names whose homes are there. After the heal all nodes have the union, and
+%% clashes are settled as their resolver says.
 split_and_heal({Fleet, Ms} = Patient, {Done0, [A, B | Right] = Nodes}, Names0) ->
     Left = [A, B],
     {Done1, Names1} = commands(8, Fleet, Nodes, Done0, Names0),
@@ -233,8 +234,8 @@ commands(K, Fleet, Nodes, Done, Names0) ->
         Found -> throw({diverged, Done + 1, {Node, Command, {expected, Expected}, {found, Found}}})
     end.
 
-%% An operation without an answer is one that differs: a fault may leave a component with a name
-%% that it asks a home for that is away.
+%% An operation without an answer counts as a difference: because of a fault a component may ask a
+%% home that is away.
 answer(Fleet, Node, Ask) ->
     try on(Fleet, Node, Ask)
     catch exit:{timeout, _} = Unknown -> {exit, Unknown}

@@ -2,7 +2,8 @@
 -module(sderl_plant_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% Beside the real core, which passes what the planted one does not.
+%% The planted core runs beside the real one: the real core passes the scenario, the planted one
+%% fails.
 planted_beside_the_real_one_test_() ->
     {timeout, 120, fun() ->
         Core = sderl_plant:core([{sderl_core_peers, "forget(S) -> S."}]),
@@ -15,7 +16,7 @@ planted_beside_the_real_one_test_() ->
         ?assertEqual(ok, sderl_sim:run(Options#{seed => 1}))
     end}.
 
-%% The function that is replaced can be called.
+%% The new function can call the one that it replaces, as `former_NAME`.
 former_test_() -> {timeout, 120, fun former/0}.
 
 former() ->
@@ -25,7 +26,8 @@ former() ->
     [{sderl_core, Beam}] = sderl_plant:beams([{sderl_core, "batch_of(_) -> 0."}]),
     ?assert(is_binary(Beam)).
 
-%% One expression in the place of another; faults at one place and in one function go together.
+%% A fault may replace one expression by another. Several faults in one module or function go
+%% together.
 pieces_test_() -> {timeout, 120, fun pieces/0}.
 
 pieces() ->
@@ -38,7 +40,7 @@ pieces() ->
                   {sderl_hello, _}],
                  sderl_plant:beams([rule_1, rule_2, lose_down, rule_16, rule_17])).
 
-%% Copies are made of what changes; where nothing does, it is the module itself.
+%% Only modules that change are copied; otherwise the name is that of the module itself.
 copies_test_() -> {timeout, 120, fun copies/0}.
 
 copies() ->

@@ -12,7 +12,7 @@
 %% On the nodes.
 -export([init/4, ear/3]).
 
-%% `most`: of milliseconds between two operations.
+%% `most`: the longest pause between two operations, in milliseconds.
 -record(r, {
     group, names, fd, mine = [] :: [pid()], met = [] :: [pid()], done = 0, holding = false, most = 3
 }).
@@ -61,14 +61,15 @@ paired([], _) -> [].
 op(Node, Start, Stop, Call, Answer) ->
     #{node => Node, start => Start, stop => Stop, call => Call, answer => Answer}.
 
-%% Which members were set aside, and when it was heard on this node.
+%% Starts a listener on the node, which keeps the members that are set aside, and when it hears of
+%% it.
 listen(Fleet, Node, Group) ->
     sderl_ct:on(Fleet, Node, fun() ->
         Ear = spawn(?MODULE, ear, [Group, self(), []]),
         receive {Ear, listens} -> Ear end
     end).
 
-%% (One that a crash has ended heard nothing that matters now.)
+%% A listener that a crash has ended heard nothing that matters now.
 heard(Fleet, Ear) ->
     sderl_ct:on(Fleet, node(Ear), fun() ->
         Ref = monitor(process, Ear),
@@ -139,6 +140,6 @@ write(Fd, Term) ->
     file:write(Fd, <<(byte_size(Binary)):32, Binary/binary>>).
 
 met(P, #r{met = Met} = R) when is_pid(P) -> R#r{met = lists:sublist([P | Met], 4), most = 3};
-%% That says little, and is said at once.
+%% Such a refusal says little and comes at once, so the client becomes slower.
 met({no, no_majority}, R) -> R#r{most = 50};
 met(_, R) -> R#r{most = 3}.

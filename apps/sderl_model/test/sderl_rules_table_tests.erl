@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_rules_table_tests).
 -moduledoc """
-The table of the library's INTERNALS.md that says what fails without each rule: it names every rule
-and every switch, and tests that exist.
+Checks the table of the library's INTERNALS.md that says what fails without each rule: it names
+every rule and every switch, and only tests that exist.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -26,7 +26,7 @@ table_test_() ->
               ?_assertEqual([], [N || {N, [S], Tests, _} <- Rows, not fails(S, Tests)])}]
     end.
 
-%% Nothing is a fault that the list of faults does not explain.
+%% Every fault is listed once and explained, and scenarios use no other faults.
 faults_test() ->
     All = sderl_planted:all(),
     ?assertEqual(length(All), length(lists:usort([F || {F, _} <- All]))),
@@ -34,7 +34,7 @@ faults_test() ->
     Seen = lists:append([Fs || {_, Fs, _} <- ?SCENARIOS:scenarios()]),
     ?assertEqual([], lists:usort(Seen) -- [F || {F, _} <- All]).
 
-%% What each fault replaces is in the library, once.
+%% The code that each fault replaces is in the library exactly once.
 places_test_() ->
     [{atom_to_list(Fault), {timeout, 60, fun() ->
         ?assertNotEqual([], sderl_planted:changes(Fault)),
@@ -77,7 +77,8 @@ cases(Suite) ->
                       _ -> [C]
                   end || C <- Suite:all()]).
 
-%% In the simulator its test demands that it fails; beside a model stands a test that says so.
+%% Whether one of the tests shows that the rule is needed. A scenario of the simulator does so if it
+%% lists the switch, which must make it fail. Other modules have a test named after the switch.
 fails(Switch, Tests) ->
     lists:any(fun(Test) ->
         [Module, Name] = [list_to_atom(X) || X <- string:split(Test, ":")],

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_applied_tests).
 -moduledoc """
-Groups whose clients are answered when a batch is applied on their node (`answer => applied`): under
-random schedules of faults, and what is answered so, each with what happens without.
+Groups whose clients are answered when a batch is applied on their node (`answer => applied`), under
+random schedules of faults. Each scenario tests one rule for such answers, and fails without it.
 
-`SDERL_LONG=1` makes the run long, and new every time; `SDERL_SIM_SEED` sets the first seed.
+`SDERL_LONG=1` makes the run long, with other schedules every time; `SDERL_SIM_SEED` sets the first
+seed.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("sderl/src/core/sderl_op.hrl").
@@ -33,7 +34,7 @@ scenarios_test_() ->
     [{atom_to_list(Name), {timeout, 120, fun() -> passes(Script) end}}
      || {Name, _, Script} <- scenarios()].
 
-%% What each of them is about is seen to be missing where it is.
+%% Each scenario must fail with the core that lacks its rule.
 without_test_() ->
     [{lists:concat([Name, " without"]), {timeout, 120, fun() -> fails(Plant, Script) end}}
      || {Name, Plant, Script} <- scenarios()].
@@ -56,14 +57,14 @@ run(Seed, Core, Script) ->
                 script => Script},
     case sderl_sim:schedule(Options) of
         #{outcome := ok} -> ok;
-        %% A scenario that crashes shows nothing.
+        %% A crash does not count as a failure of the scenario.
         #{outcome := failed, why := Why, at_ms := At} when At =/= undefined ->
             {failed, At, Why}
     end.
 
 scenarios() ->
     [{what_a_coordinator_answered_is_there_when_it_is_back,
-      %% Nobody else has the batch, and the others go on without it.
+      %% Only the coordinator has the batch, and the other members go on without it.
       {sderl_core_join, "position(#s{committed = C, d = #d{lineage = E}}) -> {E, C}."},
       [silence(10_000), ask(10_050, fun own/2), answered(10_100, yes), held(15_000, lead),
        held(20_000, lead), speak(20_000), held(40_000, all)]},
@@ -76,13 +77,13 @@ scenarios() ->
       [silence(10_000), ask(10_050, fun removed/2), answered(10_200, none), speak(11_000),
        answered(13_000, ok)]},
      {who_was_stopped_answers_when_it_has_heard_the_others,
-      %% It wakes up with the batch of a coordinator that is gone.
+      %% The member wakes up with the batch of a coordinator that has crashed.
       {sderl_core_answer, at_once("", "default", "NameOnly")},
       [{10_000, {'fun', fun leave_to_one/1}}, {10_150, {'fun', fun stop_one/1}},
        {10_500, {'fun', fun crash_lead/1}}, {22_000, {'fun', fun wake_one/1}},
        answered(22_050, none)]}].
 
-%% `at_once/1` with another condition.
+%% The code of `at_once/1` with another condition.
 at_once(Groggy, Answers, Condition) ->
     lists:flatten(["at_once(#s{answer = applied, ", Groggy,
                    " clients = #clients{answers = {_, ", Answers, " = As},"
@@ -95,7 +96,7 @@ at_once(Groggy, Answers, Condition) ->
 
 %% ---------------------------------------------------------------- steps
 
-%% What the coordinator sends waits.
+%% Messages of the coordinator do not arrive until speak/1.
 silence(T) ->
     {T, {'fun', fun(W) ->
         [Lead] = sderl_sim:coord(W),
@@ -131,7 +132,7 @@ answered(T, Answer) ->
         sderl_sim:answer(asked, W) =:= Answer orelse {answer, sderl_sim:answer(asked, W)}
      end}}.
 
-%% The name is on these nodes.
+%% The name is on these nodes and no others.
 held(T, Where) ->
     {T, {check, fun(W) ->
         {Lead, _} = sderl_sim:noted(lead, W),
@@ -145,7 +146,7 @@ held(T, Where) ->
 
 members() -> [sderl_sim:name(I) || I <- [1, 2, 3, 4]].
 
-%% One of the members asks, and only it gets the batch.
+%% One of the followers asks, and only it gets the batch.
 leave_to_one(W0) ->
     [Lead] = sderl_sim:coord(W0),
     [One | Others] = members() -- [Lead],

@@ -3,14 +3,15 @@
 -moduledoc false.
 -include_lib("eunit/include/eunit.hrl").
 
-%% Schedules of earlier versions stay what they were: the numbers are those of rand.
+%% The dice give the numbers of `rand`, so that a seed still gives the schedule that it gave in
+%% earlier versions.
 same_as_rand_test() ->
     lists:foreach(fun(Seed) -> same(5000, rand:seed_s(exsss, Seed), sderl_sim_dice:new(Seed)) end,
                   [0, 1, 17, 20_000, 123_456_789, -3]).
 
 same(0, _, _) -> ok;
 same(Left, State0, Dice0) ->
-    %% (Up to so many sides that numbers are thrown away.)
+    %% The largest numbers of sides make the dice reject some random numbers and draw again.
     Sides = case Left rem 3 of
         0 -> 100;
         1 -> Left;

@@ -2,7 +2,7 @@
 -module(sderl_sim_hostile_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% Some part of the term is another, wherever it is.
+%% A mutated term differs from the original in some part, at any depth.
 mutated_test() ->
     Term = {lead, {1, a}, 3, [{seg, x, [[n | self()]]}], #{view => #{a => live}}},
     {Others, _} = lists:mapfoldl(fun(_, W0) -> sderl_sim_hostile:mutated(Term, W0) end,
@@ -15,8 +15,8 @@ mutated_test() ->
         (_) -> false
     end, Others)).
 
-%% What the door refuses does nothing, and the schedule is the same as without a fault; what it lets
-%% in is tried.
+%% The door is the check of a message before it reaches the core. A message that it refuses has no
+%% effect, and the schedule goes on as without a fault; one that it lets in is tried.
 door_test_() ->
     Options = #{seed => 2, nodes => 3, clients => 1,
                 script => [{0, {mutate, sderl_sim:name(1), 100}}, {20_000, join}]},

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_large_tests).
 -moduledoc """
-What a group of many members says when its coordinator's process is killed and all processes are
-slow: so many messages for each member, and not for each pair of them.
+Counts the messages of a group of many members whose coordinator's process is killed while all
+processes are slow. Their number may grow with the members, but not with the pairs of members.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/simulator/sderl_sim.hrl").
@@ -13,11 +13,11 @@ slow: so many messages for each member, and not for each pair of them.
 successor_of_a_killed_process_test_() ->
     {timeout, 120, fun() ->
         Sent = sent(?MEMBERS),
-        %% Some three dozen for each member. Members that ask all others with each tick say ten
-        %% times as many.
+        %% There are some three dozen for each member. With members that ask all others at each tick
+        %% there are ten times as many.
         ?assert(maps:get(hello, Sent) < 80 * ?MEMBERS, Sent),
         ?assert(maps:get(collect, Sent) < 3 * ?MEMBERS, Sent),
-        %% Nobody is set aside for what it said before it heard of the successor.
+        %% No member is set aside because of what it sent before it heard of the successor.
         ?assertEqual(0, maps:get(adopt, Sent, 0))
     end}.
 

@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority_tests).
 -moduledoc """
-Majority groups under random schedules of faults, and that the promises of `m:sderl_sim_majority`
-are seen to be broken where they are: by cores with planted faults.
+Runs majority groups under random schedules of faults. Cores with planted faults must be seen to
+break the promises of `m:sderl_sim_majority`.
 
-`SDERL_LONG=1` makes the run long, and new every time; `SDERL_SIM_SEED` sets the first seed.
+`SDERL_LONG=1` makes the run long, with other schedules every time; `SDERL_SIM_SEED` sets the first
+seed.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
-%% So many schedules are tried until a planted fault must have been seen.
+%% A planted fault must be seen within so many schedules.
 -define(TRIES, 200).
 
 random_test_() ->
@@ -38,8 +39,8 @@ found_test_() ->
                                    {files, #{files => true}, [20405, 20955, 21320]},
                                    {hard, hard(), [72, 31236]},
                                    {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]},
-                                   %% (Those of
-                                   %% `bin/sderl bench simulate --hard --majority --nodes 4`.)
+                                   %% Schedules of
+                                   %% `bin/sderl bench simulate --hard --majority --nodes 4`.
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
                                      414003078, 910000914, 910000097, 910001978,
@@ -60,8 +61,9 @@ found_test_() ->
                                     [117001682]}],
         Seed <- Seeds].
 
-%% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name
-%% for a process of a node that is lost. Both have the same home for it, whoever leads.
+%% One survivor of an operator's recovery lacks the last batch, which the other has: it registers a
+%% name for a process of a node that is lost. Both must give the name the same home, whichever of
+%% them leads.
 recovered_test_() ->
     Cut = fun(W0) ->
         [C] = sderl_sim:coord(W0),
@@ -78,15 +80,15 @@ recovered_test_() ->
         {_, [Behind, Ahead, _]} = sderl_sim:noted(all, W),
         [is_map_key(alpha, sderl_sim:rows(N, W)) || N <- [Behind, Ahead]] =:= [false, true]
     end,
-    %% (The operator is asked when all faults are over.)
+    %% The operator recovers the group when all faults are over.
     Options = #{mode => majority, nodes => 4, spare => 1, clients => 0, boot_spread => 500,
                 script => [{10_000, {'fun', Cut}}, {10_500, {'fun', Lose}},
                            {20_000, {check, HaveIt}}]},
     [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
      || Seed <- lists:seq(1, 4)].
 
-%% The coordinator is lost for good while a member takes a snapshot that was set aside before. That
-%% one remembers what it promised, and the third has all that it ever had: the two go on, without an
+%% The coordinator is lost for good while a member that was set aside takes a snapshot. That member
+%% remembers what it promised, and the third one has all that it ever had: the two go on, without an
 %% operator.
 lost_as_one_learns_test_() -> holds(lost_as_one_learns()).
 
@@ -115,8 +117,9 @@ lost_as_one_learns() ->
       script => [{12_000, {'fun', Pause}}, {20_000, {'fun', Resume}}, {22_000, {check, Learns}},
                  {22_010, {on_coord, lose, fast}}]}.
 
-%% All but the coordinator come back empty, and their snapshots take longer than a coordinator waits
-%% that cannot make its members count. It stays, or its successor would begin them anew, for ever.
+%% All members but the coordinator come back empty. Their snapshots take longer than a coordinator
+%% waits that cannot make its members count. It must stay all the same: its successor would begin
+%% the snapshots anew, and so on for ever.
 slow_snapshots_test_() -> holds(slow_snapshots()).
 
 slow_snapshots() ->
@@ -132,10 +135,10 @@ slow_snapshots() ->
     #{nodes => 3, spare => 0, clients => 0, keep => 40, chunk => 1, delay => {100, 110},
       boot_spread => 500, script => [{30_000, {'fun', Crash}}, {31_000, {'fun', Start}}]}.
 
-%% A member that does not hear the coordinator falls behind, another is removed, and the coordinator
-%% is lost for good. The two that are left are a majority of the members after the removal, and not
-%% of those that the one behind knows, which stands first in the order of elections. They go on,
-%% without an operator.
+%% A member that does not hear the coordinator falls behind, another one is removed, and the
+%% coordinator is lost for good. The two that are left are a majority of the members after the
+%% removal, but not of the members that the one behind knows, which is the first in the order of
+%% elections. They go on, without an operator.
 lost_after_a_removal_test_() -> holds(lost_after_a_removal()).
 
 lost_after_a_removal() ->
@@ -155,9 +158,9 @@ lost_after_a_removal() ->
                  {21_000, {on_coord, op, {read, alpha}}},
                  {23_000, {on_coord, lose, fast}}]}.
 
-%% The others elect another coordinator and remove the one before, together with the only member
-%% that it hears. When it hears the others again they are set aside in its view, and the one that is
-%% live there has left.
+%% A coordinator hears only one other member. The rest elect another coordinator, which removes the
+%% former one and that member. When the former one hears the rest again, they are set aside in its
+%% view, and the member that is live there has left.
 removed_with_the_last_heard_test_() -> holds(removed_with_the_last_heard()).
 
 removed_with_the_last_heard() ->
@@ -175,7 +178,7 @@ removed_with_the_last_heard() ->
       script => [{12_000, {'fun', Cut}}, {35_000, {'fun', Remove}}, {40_000, heal}]}.
 
 %% Most members are removed while they do not hear the coordinator. The change needs their
-%% acknowledgements, and is decided when the links are back: by whoever leads then.
+%% acknowledgements. It is decided when the links are back, by whichever member leads then.
 removed_unheard_test_() ->
     [{lists:concat([Left, " are left, heard at ", Heal, " ms, ", Seed]), {timeout, 120, fun() ->
         Remove = fun(W) -> remove_but(Left, W) end,
@@ -191,9 +194,9 @@ removed_unheard_test_() ->
         ],
         Seed <- Seeds].
 
-%% A member is removed that lacks more than one batch, and the coordinator is lost before anybody
-%% has heard that all have the last one. With that member the others are a majority of those before,
-%% and not without it.
+%% A member that lacks more than one batch is removed, and the coordinator is lost before any member
+%% has heard that all have the last batch. The others are a majority of the members before the
+%% removal only together with the removed one.
 removed_behind_test_() -> holds(removed_behind()).
 
 holds(Options) ->
@@ -218,8 +221,9 @@ removed_behind() ->
       script => [{8_000, {'fun', Cut}} | Reads]
           ++ [{12_000, {'fun', Remove}}, {12_090, {on_coord, lose, fast}}, {14_000, heal}]}.
 
-%% A member is removed and added again while it hears nothing. What it had asked for was done before
-%% that, and its names have gone since: its clients hear the answers when it is back.
+%% A member is removed and added again while it hears nothing. What its clients had asked for was
+%% done before the removal, and its names have gone since. The clients get the answers when it is
+%% back.
 removed_and_added_test_() -> holds(removed_and_added()).
 
 removed_and_added() ->
@@ -242,7 +246,7 @@ removed_and_added() ->
                  {16_800, Then(fun(Coord, Deaf) -> [{add, Coord, Deaf}] end)},
                  {17_000, heal}]}.
 
-%% A member is removed in the middle of its snapshot. What it had asked for before is done: the
+%% A member is removed in the middle of its snapshot. What it had asked for before is done, and the
 %% snapshot says so.
 removed_as_it_learns_test_() -> holds(removed_as_it_learns()).
 
@@ -267,9 +271,10 @@ removed_as_it_learns() ->
       script => [{12_000, {'fun', Ask}}, {12_080, {'fun', Cut}}, {13_000, heal},
                  {13_700, {'fun', Remove}}]}.
 
-%% A member that is removed hears of it, and goes; of the others only the coordinator has the batch.
-%% That one has the next epoch promised by one that lacks it: three of four, as who has gone agrees.
-%% The node of that one has been started anew before, and nobody has heard so.
+%% A removed member hears of its removal and leaves; of the others only the coordinator has the
+%% batch. A member that lacks the batch promises the coordinator the next epoch. That makes three of
+%% four members, because the one that has left counts as agreeing. Its node was started anew before
+%% that, which no other node has heard of.
 gone_and_started_anew_test_() -> holds(gone_and_started_anew()).
 
 gone_and_started_anew() ->
@@ -301,9 +306,9 @@ gone_and_started_anew() ->
                  {28_000, {check, Lead}},
                  {30_000, heal}]}.
 
-%% One batch removes three members, each by an operation of its own, and a fourth does not hear it
-%% either. Those that do are a majority of the members after the second removal and after the third,
-%% and not of those before.
+%% One batch removes three members, each by an operation of its own. These and a fourth member do
+%% not hear it. The members that hear it are a majority of the members after the second removal and
+%% after the third, but not of those before.
 removed_one_by_one_test_() ->
     Remove = fun(W) ->
         [Coord] = sderl_sim:coord(W),
@@ -323,7 +328,8 @@ planted_test_() ->
     [{atom_to_list(Name), {timeout, 300, fun() -> is_seen(Name, Plants, Options, Promises) end}}
      || {Name, Plants, Options, Promises} <- planted()].
 
-%% What is planted, in which schedules it is looked for, and as which broken promise it may be seen.
+%% Each fault with its name, the code that is planted, the options of the schedules in which it is
+%% looked for, and the promises that it may break.
 planted() ->
     [{an_epoch_without_a_majority,
       [{sderl_core_quorum, "is_enough(_, _, _) -> true."}],
@@ -370,11 +376,12 @@ planted() ->
         "op(Op, O, C) -> former_op(Op, O, C)."}],
       #{}, [right_answer]}].
 
-%% The coordinator and one other are a majority of the members that are left, and none of those
-%% before.
+%% The coordinator and one other member stay. They are a majority of the members that are left, but
+%% not of the members before.
 remove_those_who_do_not_hear(W) -> remove_but(2, W).
 
-%% The coordinator and the members of the last names are left.
+%% Removes all members but the coordinator and the last ones by name. Those that are removed do not
+%% hear the coordinator.
 remove_but(Left, W) ->
     [Coord] = sderl_sim:coord(W),
     Members = lists:delete(Coord, sderl_sim:all(W)),
@@ -391,8 +398,7 @@ is_seen(Name, Plants, Options, Promises) ->
         none -> error({not_seen, Name})
     end.
 
-%% Where a rare one was seen first: the search begins there, and goes on should it be seen there no
-%% more.
+%% Seeds in which a rare fault was seen before. They are tried first.
 seen_in(an_empty_member_votes) -> [131];
 seen_in(a_successor_goes_on_from_its_own_log) -> [20];
 seen_in(_) -> [].
@@ -400,7 +406,7 @@ seen_in(_) -> [].
 seen(_, _, []) -> none;
 seen(Promises, Options, [Seed | Seeds]) ->
     case sderl_sim:schedule(Options#{seed => Seed}) of
-        %% A core that crashes shows nothing, nor does what is broken as a consequence.
+        %% A crash of the core does not count, nor does a broken promise that is only a consequence.
         #{outcome := failed, at_ms := At, why := Why} = Seen when At =/= undefined ->
             case lists:member(element(1, Why), Promises) of
                 true -> Seen;

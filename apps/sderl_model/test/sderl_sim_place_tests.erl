@@ -2,8 +2,8 @@
 -module(sderl_sim_place_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% 1,000 choices over 50 nodes by 50 nodes that see only stale values. The bounds are far from what
-%% a seed does.
+%% Up to 50 nodes choose 1,000 times among 50 nodes, by the values of the start or of the last
+%% refresh. The bounds are far from what a seed gives.
 piles_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Options])), fun() ->
         Ratios = [maps:get(ratio, sderl_sim_place:run(Options#{seed => S}))
@@ -20,7 +20,7 @@ piles_test_() ->
         {#{choose => {two, least, x}, choosers => 1}, 1.4}
     ]].
 
-%% Why: without an account of one's own choices the least loaded node gets them all.
+%% A node must count its own choices: without that the least loaded node gets all of them.
 forgetful_test() ->
     #{most := Most} = sderl_sim_place:run(#{choose => {least, x}, load => fresh, pending => false}),
     ?assertEqual(1000, Most).

@@ -3,8 +3,9 @@
 -moduledoc false.
 -include_lib("eunit/include/eunit.hrl").
 
-%% Events come by time, and those of one time as they were put there: also what is put there while
-%% time passes, for now, for this page, the next, and much later.
+%% Events come in the order of their times, and events of one time in the order in which they were
+%% put. Some are for the present time, some for the same page of the queue, for the next, and for
+%% much later.
 order_test() ->
     First = [{At, At} || At <- [700, 3, 31, 32, 3, 63, 64, 100_000, 0]],
     Put = fun({At, Event}, Queue) -> sderl_sim_queue:put(At, {At, Event}, Queue) end,
@@ -14,7 +15,7 @@ order_test() ->
                   {100_000, 8}],
                  taken(0, 200_000, Queue)).
 
-%% What a sorted list gives, for random times.
+%% For random times the queue gives what a sorted list gives.
 random_test() ->
     Seed = erlang:unique_integer([positive]),
     io:format("seed ~b~n", [Seed]),

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_rules_tests).
 -moduledoc """
-The rules of the group protocol, each forced in the simulator, and each with what happens without
-it.
+Forces each rule of the group protocol in the simulator, and shows what happens without it.
 
 Every scenario runs with several seeds (delays and clients differ) and under all the checks of
 `sderl_sim`: these tests add what is particular to their rule. Beside a scenario stand the
@@ -10,10 +9,10 @@ deliberate faults (`m:sderl_planted`) under which it must fail, `rule_N` for the
 """.
 -include_lib("eunit/include/eunit.hrl").
 
-%% Of each scenario, and when long is asked for.
+%% The seeds of each scenario in a short run, and with `SDERL_LONG`.
 -define(SEEDS, 1).
 -define(SEEDS_LONG, 3).
-%% Where a fault shows in some schedules only, so many are tried.
+%% A fault that shows in some schedules only must show in one of so many.
 -define(TRIES, 20).
 
 -export([scenarios/0]).
@@ -26,13 +25,13 @@ passes(Name, Opts) ->
                             _ -> ?SEEDS_LONG
                         end) ++ found(Name)].
 
-%% Seeds that once found something.
+%% Seeds that once found a defect.
 found(rule_9_silence_on_one_link_deposes_nobody) -> [23, 43];
 found(rule_11_two_that_cannot_see_each_other_stay_together) -> [5];
 found(_) -> [].
 
-%% One seed is enough to see it. After how many steps of the protocol it was seen, and as what, is
-%% printed.
+%% The fault must show with at least one seed. Prints after how many steps of the protocol it was
+%% seen, and as what.
 fails(Name, Fault, Opts) ->
     case sees(Opts#{broken => [Fault]}, lists:seq(1, ?TRIES)) of
         #{seed := Seed, steps := Steps, at_ms := At, why := Why} ->
@@ -45,7 +44,7 @@ sees(_, []) -> none;
 sees(Opts, [S | Ss]) ->
     case sderl_sim:schedule(Opts#{seed => S}) of
         #{outcome := ok} -> sees(Opts, Ss);
-        %% A scenario that crashes shows nothing.
+        %% A crash does not count as a failure of the scenario.
         #{outcome := failed, at_ms := At} = Seen when At =/= undefined -> Seen
     end.
 
@@ -53,7 +52,7 @@ n(I) -> sderl_sim:name(I).
 x(I) -> sderl_sim:spare(I).
 has(N, Name, W) -> maps:get(Name, sderl_sim:rows(N, W), none).
 
-%% Registers a new pid of a node under a name there.
+%% Registers a new process of the node under the name, on that node.
 reg(T, I, Name) ->
     {T, {'fun', fun(W) ->
         {P, W1} = sderl_sim:pid(n(I), W),
@@ -102,7 +101,7 @@ options(Opts) -> maps:merge(#{clients => 1, boot_spread => 500}, Opts).
 
 scenarios() ->
     [{rule_1_a_deleted_group_is_not_revived, [rule_1],
-      %% By a member that was away when it was deleted, and came back to the next group of that
+      %% A member that was away when the group was deleted comes back to the next group of that
       %% name.
       #{nodes => 3, clients => 0,
         script => [reg(10_000, 3, alpha), {11_000, {split, [n(1), n(2)], [n(3)], fast}},
@@ -129,7 +128,8 @@ scenarios() ->
                            lists:duplicate(3, sderl_sim:noted(epoch, W))
                    end}}]}},
      {rule_2_two_that_boot_side_by_side_take_over_nobody, [rule_2],
-      %% They see each other and members that follow a coordinator, which they cannot see yet.
+      %% The two see each other, and members that follow a coordinator. They cannot see the
+      %% coordinator yet.
       #{nodes => 5, clients => 1,
         script => [{10_000, {'fun', fun(W) -> sderl_sim:note(epoch, info(2, epoch, W), W) end}},
                    {10_000, {'fun', fun crash_two/1}},
@@ -147,8 +147,8 @@ scenarios() ->
                            lists:duplicate(5, sderl_sim:noted(epoch, W))
                    end}}]}},
      {rule_2_two_that_boot_wait_for_those_they_are_linked_to, [rule_2],
-      %% They meet each other, and have links to what runs, which learns of these links later than
-      %% they do.
+      %% The two meet each other. They have links to the running members, which learn of these links
+      %% later than the two.
       #{nodes => 5, clients => 1,
         script => [{10_000, {'fun', fun crash_two_apart/1}},
                    {12_000, {'fun', fun(W) -> on_others([4, 5], fun restart/2, W) end}},
@@ -164,8 +164,8 @@ scenarios() ->
                    answered(24_000, there_too, {no, name_or_pid_already_registered}),
                    {24_000, {check, fun same_epoch/1}}]}},
      {rule_2_a_coordinator_that_boots_again_leads_nobody, [],
-      %% It is back before all have seen that it went, and meets members that have promised to
-      %% follow another.
+      %% The coordinator is back before all members have seen that it went. It meets members that
+      %% have promised to follow another one.
       #{nodes => 5, clients => 1,
         script => [{10_000, {'fun', fun(W) ->
             [C] = sderl_sim:coord(W),
@@ -186,7 +186,8 @@ scenarios() ->
                                coords(13_000, 1),
                                none(13_000, [1, 2, 3], alpha)]}},
      {rule_4_removals_win, [rule_4],
-      %% While apart, each side removes a node of the other: both are out and hear it.
+      %% During a split each side removes a member of the other side. Both members must be out, and
+      %% hear it.
       #{nodes => 4, clients => 0,
         script => [{6000, {split, [n(1), n(2), n(4)], [n(3)], fast}},
                    {8000, {remove, n(1), n(3)}},
@@ -197,7 +198,7 @@ scenarios() ->
                     {check,
                      fun(W) -> [sderl_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
      {rule_4_who_boots_and_was_removed_is_told_by_one_that_it_does_not_know, [],
-      %% Those of its launch configuration are gone for good.
+      %% The other member of its launch configuration is lost for good.
       #{nodes => 2, spare => 1, clients => 0,
         script => [{6000, {add, n(1), x(1)}},
                    {8000, {remove, n(2), n(1)}},
@@ -207,7 +208,8 @@ scenarios() ->
                    coords(20_000, 1),
                    {20_000, {check, fun(W) -> sderl_sim:state(n(1), W) =:= none end}}]}},
      {rule_5_a_node_joins_while_writes_go_on, [rule_5],
-      %% Its snapshot takes seconds: what is registered meanwhile is answered at once.
+      %% The snapshot of the new member takes seconds. What is registered meanwhile is answered at
+      %% once.
       #{nodes => 3, spare => 1, clients => 0,
         script => [reg(6000, 1, {name, K}) || K <- lists:seq(1, 40)] ++
             [{8000, {'fun', fun slow_to_join/1}},
@@ -251,7 +253,7 @@ scenarios() ->
                     {check,
                      fun(W) -> [sderl_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
      {rule_6_a_death_that_nobody_alive_saw_counts, [rule_6],
-      %% All that saw it were restarted since.
+      %% All members that saw the death were restarted since.
       #{nodes => 3, forget_ms => 5000, clients => 0,
         script => [{6000, {crash, n(3), fast}}, {7000, {crash, n(1), fast}},
                    {7000, {crash, n(2), fast}}, {8000, {restart, n(1)}},
@@ -268,7 +270,8 @@ scenarios() ->
                        lists:member(n(4), info_of(C, members, W)) =:= false
                    end}}]}},
      {rule_7_a_batch_at_one_member_survives_the_coordinator, [rule_7],
-      %% The batch reaches one member and not the other; the coordinator dies: both have it.
+      %% The batch reaches one follower and not the other, and the coordinator dies. Both must get
+      %% it.
       #{nodes => 3, clients => 0,
         script => [slow_lowest(6000),
                    {6020, {'fun', fun write_at_coord/1}},
@@ -300,8 +303,8 @@ scenarios() ->
                     {check, fun(W) -> sderl_sim:coord(W) =:= [sderl_sim:noted(lead, W)] end}},
                    fast_again(16_000)]}},
      {rule_9_a_coordinator_whose_messages_stall_is_no_second_one, [rule_9],
-      %% No link is lost, and it hears all: the others choose another, and it decides nothing
-      %% without them.
+      %% No link is lost, and the coordinator hears all others. They choose another one, because
+      %% they do not hear it, and it decides nothing without them.
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun stall_coord/1}},
                    {14_000, {'fun', fun write_at_successor/1}},
@@ -314,8 +317,8 @@ scenarios() ->
       #{nodes => 3, clients => 2,
         script => [{6000, {on_coord, pause}}, {12_000, resume_all}, coords(22_000, 1)]}},
      {rule_10_a_coordinator_that_was_stopped_answers_nothing_alone, [rule_10],
-      %% What it wrote as it was stopped never came, others coordinate by now, and gave the name
-      %% away.
+      %% The last write of the coordinator before it was stopped reached no member. Another one
+      %% coordinates by now, and gave the name away.
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun isolate_writer/1}},
                    {6050, {on_coord, pause}},
@@ -336,7 +339,7 @@ scenarios() ->
         script => [{6000, {'fun', fun cut_coord_from_one/1}}, coords(16_000, 1),
                    reg(16_000, 3, alpha), all(18_000, [1, 2, 3], alpha)]}},
      {rule_11_whom_no_star_covers_goes_on_alone, [rule_11],
-      %% A chain: two components, and they stay as they are.
+      %% Four nodes in a chain are two components, and stay so.
       #{nodes => 4, clients => 1,
         script => [{6000, {shape, [{n(1), n(2)}, {n(2), n(3)}, {n(3), n(4)}], fast}},
                    coords(30_000, 2),
@@ -360,7 +363,7 @@ scenarios() ->
                    {14_000, resume_all},
                    coords(20_000, 1)]}},
      {rule_13_a_token_is_above_all_before_it, [rule_13],
-      %% All that the nodes knew is lost with their memory.
+      %% All nodes lose their memory.
       #{nodes => 3, clients => 0,
         script => [reg(6000 + 100 * K, 1, {name, K}) || K <- lists:seq(1, 5)] ++
             [reg(8000, 1, alpha),
@@ -399,8 +402,8 @@ scenarios() ->
                    answered(21_000, asked, unknown), {22_000, join},
                    all(34_000, [1, 2, 3], alpha)]}},
      {rule_15_what_its_home_brought_and_was_removed_since_stays_away, [rule_15],
-      %% A third component takes in the home, and the name goes there; then those come who cannot
-      %% know that the home had it.
+      %% A third component takes in the home of the name, and the name is unregistered there. Then
+      %% members come that cannot know that the home had the name.
       #{nodes => 5, clients => 0,
         script => unseen(0) ++ [{13_000, {'fun', fun(W) ->
             on_others([5], fun(F, X) ->
@@ -418,8 +421,8 @@ scenarios() ->
         script => unseen(5000) ++ [{15_000, {'fun', fun all_fast/1}}, {15_000, join},
                                    coords(30_000, 1), none(30_000, [1, 2, 3, 4, 5], alpha)]}},
      {rule_15_what_a_removed_member_unregistered_alone_stays_away, [],
-      %% Set aside for its silence it goes on alone, unregisters the name and leaves: the others
-      %% have it yet.
+      %% The member is set aside for its silence and goes on alone. It unregisters the name and
+      %% leaves. The others still have the name.
       #{nodes => 3, clients => 0,
         script => [reg(6000, 3, alpha),
                    {8000, {'fun', fun silent_third/1}},
@@ -434,8 +437,8 @@ scenarios() ->
                    info_is(80_000, 1, members, [n(1), n(2)]),
                    none(80_000, [1, 2], alpha)]}},
      {rule_15_what_a_member_unregistered_that_was_removed_elsewhere_stays_away, [],
-      %% The same, where the others have set it aside and remove it. (So long a silence is longer
-      %% than the bound.)
+      %% The same, where the others have set the member aside and remove it. It is silent for longer
+      %% than the strict checks allow, so these are off.
       #{nodes => 3, clients => 0, strict => [],
         script => [reg(6000, 3, alpha),
                    {8000, {'fun', fun silent_third/1}},
@@ -449,8 +452,8 @@ scenarios() ->
                    info_is(80_000, 1, members, [n(1), n(2)]),
                    none(80_000, [1, 2], alpha)]}},
      {rule_15_what_a_silent_member_unregistered_after_its_removal_stays_away, [],
-      %% The same, where it still counts when it is removed, as nothing was written since it fell
-      %% silent.
+      %% The same, where the member still counts when it is removed, because nothing was written
+      %% since it fell silent.
       #{nodes => 3, clients => 0, strict => [],
         script => [reg(6000, 3, alpha),
                    {8000, {'fun', fun silent_third/1}},
@@ -493,8 +496,8 @@ scenarios() ->
                    all(22_000, [1, 2, 3, 4], alpha),
                    same(22_000, [1, 2, 3, 4], alpha)]}},
      {rule_18_a_loser_whose_home_is_aside_hears_when_that_is_back, [],
-      %% Its home has the decision, and the batch that settles it comes when the home does not count
-      %% any more.
+      %% The home of the loser has the decision. It does not count any more when the batch comes
+      %% that settles the clash.
       #{nodes => 4, clients => 0, resolver => [],
         script => clash() ++ [{9000, once(fun(W) -> decided(loser, W) end, fun slow_home/2)},
                               settled_without_home(20_000),
@@ -534,7 +537,8 @@ scenarios() ->
 
 followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_sim:coord(W)).
 
-%% What the coordinator sends takes long to the member that will succeed it, and not to the other.
+%% Messages of the coordinator take long to the member that will succeed it, and not to the other
+%% one.
 slow_lowest(T) ->
     {T, {'fun', fun(W) ->
         [C] = sderl_sim:coord(W),
@@ -543,7 +547,7 @@ slow_lowest(T) ->
                             sderl_sim:apply_cmd({delay, C, A, {900, 1000}}, W))
     end}}.
 
-%% What the coordinator says comes to its successor so late that it is silent for it.
+%% Messages of the coordinator take so long to its successor that it seems silent there.
 slow_to_successor(W) ->
     [C] = sderl_sim:coord(W),
     sderl_sim:apply_cmd({delay, C, hd(followers(W)), {9000, 9000}}, sderl_sim:note(lead, C, W)).
@@ -556,7 +560,7 @@ learning(W) ->
     [C] = sderl_sim:coord(W),
     maps:get(learning, sderl_core:info(sderl_sim:state(C, W))) =:= [x(1)].
 
-%% Nobody hears the coordinator for a while, nor what it has just written.
+%% No member hears the coordinator for a while, nor what it has just written.
 isolate_writer(W0) ->
     [C] = sderl_sim:coord(W0),
     W1 = lists:foldl(fun(N, W) -> sderl_sim:apply_cmd({delay, C, N, {8000, 8000}}, W) end, W0,
@@ -573,7 +577,8 @@ stall_coord(W0) ->
 
 unanswered_early(W) -> sderl_sim:answer(early, W) =/= yes orelse {answers, yes}.
 
-%% (One that is stopped does not know yet that it is none.)
+%% The coordinator of the highest epoch writes: one that was stopped does not know yet that it is
+%% none.
 write_at_successor(W) ->
     {_, A} = lists:max([{maps:get(epoch, sderl_core:info(sderl_sim:state(N, W))), N}
                         || N <- sderl_sim:coord(W)]),
@@ -604,7 +609,8 @@ cut_coord_from_one(W) ->
     [C] = sderl_sim:coord(W),
     sderl_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
 
-%% The members but the coordinator, in the order of their names: 2 is the first of them.
+%% The I-th member if the coordinator is the first and the others follow in the order of their
+%% names.
 other(I, W) ->
     lists:nth(I - 1, lists:sort([n(J) || J <- [1, 2, 3, 4, 5]] -- [sderl_sim:noted(lead, W)])).
 on_others(Is, F, W) -> lists:foldl(fun(I, X) -> F(other(I, X), X) end, W, Is).
@@ -616,7 +622,7 @@ asks(N, Id, W) ->
     {P, W1} = sderl_sim:pid(N, W),
     sderl_sim:apply_cmd({op, N, Id, {r, alpha, P, #{}}}, W1).
 
-%% They will see all but the coordinator.
+%% Crashes two members. When they restart they see all but the coordinator.
 crash_two(W0) ->
     W1 = noted_lead(W0),
     C = sderl_sim:noted(lead, W1),
@@ -624,7 +630,8 @@ crash_two(W0) ->
         sderl_sim:apply_cmd({cut, N, C, fast}, sderl_sim:apply_cmd({crash, N, fast}, W))
     end, W1).
 
-%% They will see all but each other, and those who run notice late that they see them.
+%% Crashes two members. When they restart they see neither each other nor the coordinator, and the
+%% running members notice late that they see them.
 crash_two_apart(W0) ->
     W1 = noted_epoch(noted_lead(W0)),
     C = sderl_sim:noted(lead, W1),
@@ -639,9 +646,10 @@ noted_epoch(W) -> sderl_sim:note(epoch, info(2, epoch, W), W).
 same_epoch(W) ->
     [info(I, epoch, W) || I <- [1, 2, 3, 4, 5]] =:= lists:duplicate(5, sderl_sim:noted(epoch, W)).
 
-%% Somebody registers a name for a process of another member (the third), which is cut off while the
-%% batch is out: the batch takes so long to it. Two more are apart from both; one of them (the
-%% fifth) takes a newer epoch than all of these, and takes in the third.
+%% The second member registers a name for a process of the third, which is cut off while the batch
+%% is under way to it for `Delay` ms. With a delay of 0 the third has the batch, and its
+%% acknowledgement is under way. The fourth and the fifth are apart from these. The fifth begins an
+%% epoch that is newer than all of theirs, and takes in the third.
 unseen(Delay) ->
     [{6000, {'fun', fun(W0) ->
         W = noted_lead(W0),
@@ -692,7 +700,8 @@ race(W) ->
     {P, W1} = sderl_sim:pid(n(2), W),
     sderl_sim:apply_cmd({op, n(2), [raced | P]}, W1).
 
-%% A member of each of two sides, that coordinates neither, registers the name; then they meet.
+%% On each side of a split a member that does not coordinate registers the name; then the sides
+%% meet.
 clash() ->
     Sides = [[n(1), n(2)], [n(3), n(4)]],
     [{6000, {split, hd(Sides), lists:last(Sides), fast}},
@@ -705,7 +714,7 @@ clash() ->
      end}},
      {9000, join}].
 
-%% The links stand, and nothing comes over that the third member says or is told.
+%% The links of the third member stand, but no message from it or to it arrives.
 silent_third(W) -> all_cmds(fun(N, M) -> {silence, N, [M]} end, W).
 third_speaks(W) -> all_cmds(fun(N, M) -> {speak, N, [M]} end, W).
 
@@ -713,7 +722,7 @@ all_cmds(Command, W0) ->
     Pairs = [{n(1), n(3)}, {n(2), n(3)}, {n(3), n(1)}, {n(3), n(2)}],
     lists:foldl(fun({N, M}, W) -> sderl_sim:apply_cmd(Command(N, M), W) end, W0, Pairs).
 
-%% As soon as something is so, and not again.
+%% Does it as soon as the condition holds, and not again.
 once(Is, Do) ->
     {'fun', fun(W) ->
         case Is(W) of
@@ -722,8 +731,8 @@ once(Is, Do) ->
         end
     end}.
 
-%% The coordinator, the home of the one who wins or loses, which has just heard of it, and the
-%% process.
+%% The coordinator, the home of the winner or loser, which has just heard of the decision, and the
+%% process of that one.
 decided(Who, W) ->
     case [{C, N, Pid}
           || N <- [n(I) || I <- [1, 2, 3, 4]], C <- [info_of(N, coordinator, W)], C =/= N,

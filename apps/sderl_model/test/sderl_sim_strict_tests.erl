@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_strict_tests).
 -moduledoc """
-The promises of `sderl_sim_strict` are seen to be broken where they are: in worlds made by hand.
+The checks of `sderl_sim_strict` see when a promise is broken, in worlds made by hand.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/simulator/sderl_sim.hrl").
@@ -14,7 +14,8 @@ tokens_grow_test() ->
     High = written(x, P, ?HIGH, W),
     ?assertThrow({violation, {tokens_grow, _, x, {same, P}, ?HIGH, ?LOW}, _},
                  written(x, P, ?LOW, High)),
-    %% A registration that came with a merge, and is older than one that ended here.
+    %% A registration of another process that came with a merge may be older than one that ended
+    %% here.
     ?assertMatch(#w{}, written(x, Q, ?LOW, High)),
     ?assertMatch(#w{}, written(x, Q, ?HIGH, written(x, P, ?LOW, W))),
     ?assertMatch(#w{}, written(y, Q, ?LOW, High)).
@@ -25,7 +26,7 @@ no_means_no_test() ->
     ?assertEqual(ok, sderl_sim_strict:refused(g, op, P, W0)),
     ?assertThrow({violation, {no_means_no, op, in_the_table_of, _, x}, _},
                  sderl_sim_strict:refused(g, op, P, written(x, P, ?LOW, W0))),
-    %% Refused at 50; what was ordered before may still come.
+    %% The operation was refused at 50. A write that was ordered before may still come.
     B = sderl_sim_world:book(g, W0),
     Refused = #{P => {op, somewhere, 50}},
     At = fun(T) ->
@@ -45,11 +46,11 @@ losers_hear_test() ->
                  sderl_sim_strict:settled(g, ['n1@sim'], W)),
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_strict:told(g, P, W))),
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_death:dies(P, W))),
-    %% It has a name all the same.
+    %% A loser that has a name all the same need not be told.
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], written(x, P, ?HIGH, W))).
 
-%% What its own node takes from a process it gave up; what another takes, which cannot see it, it
-%% did not.
+%% A process gave a name up if its own node removes it. A removal by another node, which cannot see
+%% the process, does not count as that.
 given_up_test() ->
     {P, _, W0} = world([losers_hear]),
     W = written(x, P, ?HIGH,
@@ -65,7 +66,7 @@ given_up_test() ->
     ?assertEqual(ok, After('n1@sim')),
     ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, After('n2@sim')).
 
-%% A process outside: the member where its name is at home speaks for it.
+%% For a process outside the group the member that is the home of its name decides.
 given_up_from_outside_test() ->
     {P, _, W0} = world([losers_hear]),
     W = sderl_sim_strict:recorded(g, {7, 1}, [{settle, x, [P], none, []}], W0),
@@ -80,7 +81,7 @@ given_up_from_outside_test() ->
     ?assertEqual(ok, Settled('n2@sim')),
     ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, Settled('n3@sim')).
 
-%% Two epochs have answered since all were one component, the older one last.
+%% Two epochs have answered since all members were one component; the older one answers last.
 one_answers_test() ->
     {_, _, W0} = world([one_answers]),
     B = sderl_sim_world:book(g, W0),
@@ -98,7 +99,8 @@ one_answers_test() ->
     ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _},
                  Answered(Late, Late, Both)),
     ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_world:broke(Both))),
-    %% One that has not been heard over its links goes on alone after the bound, and no other one.
+    %% A coordinator may go on alone after the bound if it was unheard over its links until just
+    %% before, and no other one may.
     Last = {{7, 'n1@sim'}, 4},
     Unheard = fun(At) ->
         BookOfBoth = sderl_sim_world:book(g, Both),
@@ -107,7 +109,8 @@ one_answers_test() ->
     ?assertMatch(#w{}, Answered(Last, Last, Unheard(15_500))),
     ?assertThrow({violation, {one_answers, {older, {7, _}, 16_000}, {younger, {8, _}, 130}, _}, _},
                  Answered(Last, Last, Unheard(10_000))),
-    %% Where clients hear at once one batch may be answered that those of the younger epoch lack.
+    %% Where clients are answered at once, one batch may be answered that the members of the younger
+    %% epoch lack.
     Once = Answered(Late, Late, Both#w{opts = (Both#w.opts)#{answer => applied}}),
     ?assertMatch(#w{}, Once),
     Later = {{7, 'n1@sim'}, 3},
@@ -119,7 +122,7 @@ at({Epoch, Num}, W) ->
     Seen = #{lineage => Epoch, num => Num, history => []},
     sderl_sim_world:keep('n1@sim', g, M#m{p = P#p{seen = Seen}}, W).
 
-%% A group of one node that runs, two of whose processes are given.
+%% A running group of one node, and two processes of that node.
 world(Strict) ->
     W0 = sderl_sim_run:build([{g, ['n1@sim'], []}], sderl_sim_world:new(1, #{strict => Strict})),
     W1 = sderl_sim_node:start('n1@sim', W0),

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_tests).
 -moduledoc """
-The group protocol under random schedules of faults, and that the simulator is to be trusted: a seed
-gives one run.
+Runs the group protocol under random schedules of faults, and checks that the simulator can be
+trusted: a seed always gives the same run.
 
-The short run is the same every time. `SDERL_LONG=1` makes it long, and new every time;
+The short run is the same every time. `SDERL_LONG=1` makes it long, with other schedules every time;
 `SDERL_SIM_SEED` sets the first seed.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
-%% For other virtual machines.
+%% Called in other virtual machines.
 -export([digests/1]).
 %% For the other tests that run random schedules.
 -export([schedules/2]).
@@ -19,7 +19,7 @@ random_test_() ->
 
 random() ->
     {Count, First} = schedules("group protocol", 24),
-    %% One in four has two groups.
+    %% One schedule in four has two groups.
     ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++
                      failed(First + Count, Count div 4, #{groups => 2})).
 
@@ -42,7 +42,7 @@ failed(First, Count, Opts) ->
         sderl_sim_batch:run(First, Opts, #{more => fun(Begun) -> Begun < Count end}),
     [{Seed, Opts, Why} || #{seed := Seed, why := Why} <- Failed].
 
-%% Schedules that once broke a promise, or that a check took for one that did.
+%% Schedules that once broke a promise, or in which a check wrongly saw one broken.
 found_test_() ->
     [{integer_to_list(S), {timeout, 120, fun() ->
         ?assertEqual(ok, sderl_sim:run(#{seed => S, nodes => 7, spare => 1, clients => 2,
@@ -57,7 +57,7 @@ found_test_() ->
          || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388,
                   33855, 71314, 71844, 92875, 102912]].
 
-%% The schedules of `bin/sderl bench simulate` with so many nodes, and with `--hard`.
+%% Schedules of `bin/sderl bench simulate` with so many nodes; below also those with `--hard`.
 usual_test_() ->
     [{lists:concat(["usual, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
         Usual = #{nodes => Nodes, spare => 1, clients => 2, reads => 10, faults => 12},
@@ -111,7 +111,7 @@ hard() ->
     #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200},
       kinds => [loss | sderl_sim_faults:usual()]}.
 
-%% Nodes say heartbeats for their processes.
+%% Nodes send the heartbeats of their group processes.
 beats_test_() ->
     [{lists:concat(["beats, ", Mode, ", ", Seed]), {timeout, 120, fun() ->
         ?assertEqual(ok, sderl_sim:run((hard())#{nodes => 5, beats => true, mode => Mode,
@@ -119,7 +119,7 @@ beats_test_() ->
     end}}
      || {Mode, Seed} <- [{available, 1530000001}, {majority, 1530000002}]].
 
-%% Members that are not heard over links that stand, for long.
+%% Members are silent for long, although their links stand.
 silent_test_() ->
     [{lists:concat(["silent, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
         Kinds = [pause, slow, silence, split, drop, kill],
@@ -132,7 +132,7 @@ two_groups() -> #{nodes => 5, spare => 2, groups => 2, clients => 2, faults => 2
 
 slow_links() -> #{nodes => 7, spare => 1, clients => 3, faults => 20, delay => {1, 200}}.
 
-%% The same trace, to the letter, alone and beside others.
+%% A seed gives exactly the same trace alone and beside other runs.
 a_seed_gives_one_run_test_() ->
     {timeout, 600, fun() ->
         [Alone] = traces([7]),
@@ -142,8 +142,8 @@ a_seed_gives_one_run_test_() ->
         ?assert(Alone =:= Second)
     end}.
 
-%% The same in another virtual machine, for which the nodes, and the names that clients fight for,
-%% are in another order.
+%% A seed gives the same trace in other virtual machines, in which the names of nodes and the names
+%% that clients compete for have another order.
 a_seed_gives_one_run_everywhere_test_() ->
     {timeout, 600, fun() ->
         Names = [atom_to_list(N) || N <- atoms()],
@@ -153,7 +153,8 @@ a_seed_gives_one_run_everywhere_test_() ->
         ?assertEqual(element(2, First), element(2, Second))
     end}.
 
-%% (What peers are told must not make these atoms.)
+%% The names are sent as strings: arguments of a call must not create these atoms in the peer
+%% before.
 elsewhere(Made, Seeds) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io,
                                       args => ["+sbwt", "none", "-pa" | code:get_path()]}),
@@ -188,7 +189,7 @@ wrong_options_are_named_test() ->
     ?assertError({unknown_options, [node], _}, sderl_sim:run(#{seed => 1, node => 3})),
     ?assertError({unknown_kinds, [flood], _}, sderl_sim:run(#{seed => 1, kinds => [crash, flood]})).
 
-%% Every kind of fault strikes by itself.
+%% Every kind of fault happens when it is the only one.
 kinds_test_() ->
     [{atom_to_list(K), {timeout, 600, fun() ->
         #{faults := Counts} =

@@ -1,21 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_soak).
 
-%% Load for a soak, and what a node has of everything that could leak. Runs on the nodes.
+%% The load of a soak test, and counts of everything on a node that could leak. Runs on the nodes.
 
 -export([prepare/1, work/2, rest/1, count/0]).
 -export([worker/2, far/1]).
 
 %% ---------------------------------------------------------------- load
 
-%% All code that may be used, and the one scope for each name of a group: what is loaded on the way
-%% is no growth.
+%% Loads all code that may be used, and makes the one scope for each name of a group: what is loaded
+%% later would count as growth.
 prepare(Groups) ->
     Mods = lists:append([ms(App) || App <- [kernel, stdlib, sderl]]) ++
         [?MODULE, sderl_ct, sderl_fleet_call],
     _ = code:ensure_modules_loaded(Mods),
     _ = [sderl_pg:scope(G) || G <- Groups],
-    %% OTP starts a process for it when it is first asked.
+    %% OTP starts a process for such lookups at the first one.
     _ = inet_gethost_native:gethostbyname("localhost"),
     _ = {erlang:memory(), persistent_term:info(), tables(), kinds(processes())},
     ok.
@@ -25,13 +25,13 @@ ms(App) ->
     [list_to_atom(filename:basename(F, ".beam"))
      || F <- filelib:wildcard(filename:join(Ebin, "*.beam"))].
 
-%% Workers until `rest/1`: writers of names, users of process groups, subscribers, strangers.
+%% Starts workers, which run until `rest/1`: writers of names, users of process groups, subscribers
+%% and strangers.
 work(Seed, Opts) ->
     [spawn(?MODULE, worker, [{Kind, Seed + I}, Opts])
      || {I, Kind} <- lists:enumerate([names, names, pg, others])].
 
-%% Returns when they have ended, and with them all that they had made: how often each kind did
-%% something.
+%% Ends the workers and all that they made. Returns how often each kind did something.
 rest(Workers) ->
     Refs = [{W, monitor(process, W)} || W <- Workers],
     [W ! rest || W <- Workers],
@@ -47,7 +47,7 @@ worker({Kind, Seed}, #{pace_ms := Pace} = Opts) ->
     _ = process_flag(trap_exit, true),
     loop(Kind, Pace, Opts, [], 0).
 
-%% `Pids`: processes of its own, linked to it, a bounded number.
+%% `Pids`: processes that the worker made, linked to it, a bounded number.
 loop(Kind, Pace, Opts, Pids0, Times) ->
     receive
         rest -> lists:foreach(fun ended/1, Pids0), exit({did, Kind, Times})
@@ -60,7 +60,7 @@ loop(Kind, Pace, Opts, Pids0, Times) ->
         lists:foreach(fun ended/1, Old),
         New = try step(Kind, Opts, Pids)
         catch
-            %% Its node is no member, its application is stopped, nobody answered in time.
+            %% The node is no member, the application is stopped, or no answer came in time.
             exit:_ -> Pids;
             error:{erpc, _} -> Pids
         end,
@@ -79,7 +79,7 @@ process() -> spawn_link(fun idle/0).
 
 idle() -> receive _ -> idle() end.
 
-%% For a worker of another node, and no longer than that.
+%% A process for a worker on another node. It ends with the worker at the latest.
 far(Worker) ->
     spawn(fun() ->
         Ref = monitor(process, Worker),
@@ -115,7 +115,7 @@ step(names, #{nodes := Nodes}, Pids) ->
             _ = s_group:register_name(G, Name, P, #{meta => {lists:seq(1, 20), node()}}),
             [P | Pids];
         4 ->
-            %% Its process dies at once.
+            %% The process of the name dies at once.
             P = process(), _ = s_group:register_name(G, Name, P), ended(P), Pids;
         5 ->
             %% A process of another node.
@@ -165,8 +165,8 @@ step(others, #{nodes := Nodes, groups := Groups}, Pids) ->
 
 %% ---------------------------------------------------------------- what there is
 
-%% Counts of what could leak, after a collection; what is remembered for a day (rule 1) is told to
-%% be older.
+%% Counts of what could leak, after a garbage collection. Ended groups, which are remembered for a
+%% day (rule 1), are forgotten before.
 count() ->
     ok = sderl_dir:prune(erlang:system_time(second) + 1),
     All = processes(),
@@ -182,17 +182,17 @@ count() ->
       atoms => erlang:system_info(atom_count),
       newest_atoms => newest(erlang:system_info(atom_count), 12),
       ports => length(erlang:ports()),
-      %% (Ours: OTP makes some of its own when it first needs them.)
+      %% Only ours: OTP makes some of its own when it first needs them.
       persistent_terms => length([K
                                   || {K, _} <- persistent_term:get(), is_tuple(K),
                                      element(1, K) =:= sderl]),
       ets => tables()}.
 
-%% By their numbers, as in OTP's own crash dumps.
+%% The newest atoms, found by their numbers, as in OTP's own crash dumps.
 newest(Count, Last) ->
     [binary_to_term(<<131, 75, I:24>>) || I <- lists:seq(Count - Last, Count - 1)].
 
-%% By name, or by the owner where there is none.
+%% Rows and words of tables: by name, or by name and owner where the table is not a named one.
 tables() ->
     lists:foldl(fun(T, Acc) ->
         case ets:info(T) of
@@ -227,7 +227,7 @@ kind(P) ->
         {_, Name} -> Name;
         [] ->
             case proc_lib:translate_initial_call(P) of
-                %% Of one that was spawned without OTP: what it does.
+                %% A process that was spawned without OTP is known by what it does.
                 {proc_lib, init_p, 5} -> doing(P);
                 Call -> Call
             end;

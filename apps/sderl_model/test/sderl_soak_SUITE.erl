@@ -1,12 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_soak_SUITE).
 
-%% Nothing leaks: names, process groups, subscribers, nodes and groups come and go without a pause,
-%% and when all of that is over a node has no more of anything than it had after the first part of
-%% it.
+%% Nothing leaks. Names, process groups, subscribers, nodes and groups come and go without a pause.
+%% When that is over, no node has more of anything than it had after the first part of it.
 %%
-%% With SDERL_LONG=1 a quarter of an hour on 20 nodes. SDERL_SOAK_SECONDS and SDERL_SOAK_NODES say
-%% otherwise.
+%% With SDERL_LONG=1 it takes a quarter of an hour on 20 nodes. SDERL_SOAK_SECONDS and
+%% SDERL_SOAK_NODES set other numbers.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -18,7 +17,7 @@ suite() -> [{timetrap, {minutes, 45}}].
 
 all() -> [soak].
 
-%% What leaks does so on any OTP: minutes for it are spent once.
+%% A leak does not depend on the version of OTP, so the time for this suite is spent on one of them.
 init_per_suite(Config) ->
     case os:getenv("SDERL_SECOND_LEG") =:= "1" andalso os:getenv("SDERL_LONG") =/= "1" of
         true -> {skip, "runs on the newest OTP; on others with SDERL_LONG=1"};
@@ -36,7 +35,7 @@ soak(_) ->
     Count = number("SDERL_SOAK_NODES", case Long of true -> 20; false -> 5 end),
     Seconds = number("SDERL_SOAK_SECONDS", case Long of true -> 900; false -> 8 end),
     Pace = case Long of true -> 40; false -> 10 end,
-    %% A third of them live throughout.
+    %% A third of the nodes live throughout.
     Family = #{name => n, count => Count,
                env => [{sderl, tick_ms, 500}, {sderl, write_timeout_ms, 5000},
                        {sderl, link_idle_ms, 2000}]},
@@ -51,7 +50,7 @@ soak(_) ->
         Kept = [{{kept, I}, P}
                 || {I, P} <- lists:enumerate(sderl_ct:processes(F, hd(Steady), 200))],
         on(F, hd(Steady), fun() -> [yes = s_group:register_name(base, N, P) || {N, P} <- Kept] end),
-        %% Once with every name of a group and in every way, before anything is compared.
+        %% The first load uses every name of a group in every way, before anything is compared.
         Before = load(max(3, Seconds div 5), Opts),
         Base = counts(F, Nodes, Kept),
         During = load(Seconds, Opts),
@@ -79,8 +78,8 @@ start(F, N, Nodes) ->
 
 %% ---------------------------------------------------------------- load
 
-%% Workers on all nodes, changes of groups by the steady ones, and nodes that die and come back, for
-%% so long. Gives how much of each there was.
+%% For so many seconds, workers run on all nodes, steady nodes change groups, and other nodes die
+%% and come back. Returns how much of each there was.
 load(Seconds, #{fleet := F, nodes := Nodes, steady := Steady} = Opts) ->
     Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     Workers = maps:from_list([{N, work(N, Opts)} || N <- Nodes]),
@@ -88,7 +87,7 @@ load(Seconds, #{fleet := F, nodes := Nodes, steady := Steady} = Opts) ->
              part(fun() -> regroup(one_of(Steady), Opts, Until, #{}) end)],
     {Left, Changes} = change(Workers, Opts, Until, #{}),
     Regroups = [result(P) || P <- Parts],
-    %% (Without those of nodes that died.)
+    %% The counts of workers that died with their nodes are lost.
     Did = [on(F, N, fun() -> sderl_soak:rest(Ws) end) || {N, Ws} <- maps:to_list(Left)],
     lists:foldl(fun(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B) end, Changes,
                 Did ++ Regroups).
@@ -118,7 +117,7 @@ over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
 done(What, Counts) -> maps:update_with(What, fun(N) -> N + 1 end, 1, Counts).
 
-%% Nodes in every way, one after the other.
+%% Kills, stops and suspends nodes, and restarts the library on them, one after the other.
 change(Workers, #{fleet := F, changing := Changing, nodes := Nodes} = Opts, Until, Counts) ->
     case over(Until) of
         true -> {Workers, Counts};
@@ -145,7 +144,8 @@ change(Workers, #{fleet := F, changing := Changing, nodes := Nodes} = Opts, Unti
             end
     end.
 
-%% Groups in every way, from one node. What cannot be done just now is an answer like another.
+%% Changes groups in every way, each from one node. What cannot be done just now is an answer like
+%% any other.
 regroup(Node, #{fleet := F, nodes := Nodes, steady := Steady} = Opts, Until, Counts) ->
     case over(Until) of
         true -> Counts;
@@ -170,7 +170,7 @@ regroup(Node, #{fleet := F, nodes := Nodes, steady := Steady} = Opts, Until, Cou
 %% ---------------------------------------------------------------- what there is when all is quiet
 
 counts(F, Nodes, Kept) ->
-    %% Groups that have lost their way are deleted by whoever has one.
+    %% Groups that are left over are deleted by any node that has one.
     try
         await(alone, fun() ->
             Strays = lists:usort([G
@@ -190,13 +190,13 @@ counts(F, Nodes, Kept) ->
             erlang:raise(error, Why, Stack)
     end,
     sderl_ct:hold_all(F, base, {Nodes, Nodes}, maps:from_list(Kept)),
-    %% The one scope there is then, on every node.
+    %% This makes the one remaining scope on every node.
     _ = all_on(F, Nodes, fun() -> s_group:members(base, workers) end),
-    %% What is on its way to an end may take its time, but ends.
+    %% What is about to end may take its time, but must end.
     maps:from_list([{N, at_rest(F, N, length(Kept), length(Nodes))} || N <- Nodes]).
 
-%% The counts once nothing is left but what the live names explain and no process is on its way; or
-%% the last ones, with what should not be there.
+%% The counts, once tables have no rows but those that the live names explain and processes,
+%% monitors, links and ports no longer change; or the last counts, with the excess.
 at_rest(F, N, Names, Nodes) ->
     Seen = ets:new(seen, []),
     _ = sderl_fleet:await(fun() ->
@@ -211,8 +211,8 @@ at_rest(F, N, Names, Nodes) ->
     true = ets:delete(Seen),
     Counts.
 
-%% A node may be at rest for a moment with work that waits, such as an answer of a node that was
-%% stopped. What leaks stays however long one looks.
+%% Counts again while something has grown, for a minute. A node may be at rest for a moment while
+%% work waits, such as an answer of a node that was suspended. A leak stays however long one looks.
 ended(Base, End0, Kept, #{fleet := F, nodes := Nodes, steady := Steady, changing := Changing}) ->
     Grown = fun(End) ->
         lists:append([grown(Kind, of_kind(Ns, Base), of_kind(Ns, End))
@@ -235,7 +235,7 @@ ended(Base, End0, Kept, #{fleet := F, nodes := Nodes, steady := Steady, changing
 %% More rows than the live names (all of one group), the links and one scope explain.
 excess(#{ets := Tables, queues := Queues}, Names, Nodes) ->
     [{queues, Queues} || Queues > 0]
-        %% Nobody is in a process group.
+        %% No process is in a process group.
         ++ [{T, Rows, 0}
             || T := {Rows, _} <- Tables, Rows > 0, is_atom(T),
                lists:prefix("sderl_pg_", atom_to_list(T))]
@@ -248,26 +248,27 @@ explained(Names, Nodes) ->
       sderl_refused => 0,
       sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_forgotten => 0,
       sderl_links => Nodes - 1,
-      %% Of each other node that it was heard, and that its process of the group stands. What stood
-      %% of a group that is gone is taken back with a later heartbeat of its node.
+      %% Two rows for each other node: that it was heard, and that its process of the group stands.
+      %% Rows of a group that is gone are removed with a later heartbeat of its node.
       sderl_stands => 1, sderl_heard => 2 * (Nodes - 1) + 1,
       %% A scope, and for each member the last list of its clients; the group's own rows and the
       %% node's.
       sderl_pg => 1, sderl_state => Nodes + 10,
-      %% The built-in attributes of every node; which there are here, and who tells of others.
+      %% The built-in attributes of every node; the attributes that this node has, and the nodes
+      %% that tell of theirs.
       sderl_attrs => Nodes * length(sderl_attr_builtin:all()),
       sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
       %% One group is ready, and what former gateways told last is kept for a while.
       sderl_routes => Nodes + 1,
-      %% So many causes of log lines are told apart at most, whatever groups there were.
+      %% At most so many causes of log lines are told apart, whatever groups there were.
       sderl_logged => 1000,
-      %% At the coordinator, whoever that is; and for a moment where that was killed.
+      %% The first is at the coordinator, the second for a moment where the coordinator was killed.
       {sderl_index, {sderl_group, init, 1}} => Names,
       {sderl_index, {sderl_watch, init, 1}} => Names}.
 
 of_kind(Nodes, Counts) -> maps:with(Nodes, Counts).
 
-%% The most of each that any node of the kind had then and has now.
+%% What has grown: compares the most that any node of the kind had then and has now.
 grown(Kind, Base, End) ->
     [{Kind, N, unexplained, E} || N := #{excess := E} <- maps:merge(Base, End), E =/= []]
         ++ [{Kind, What, Then, Now}
@@ -278,16 +279,16 @@ grown(Kind, Base, End) ->
             || T <- lists:usort(lists:append([maps:keys(maps:get(ets, C)) || _ := C <- End])),
                {{Then, ThenW}, {Now, NowW}} <- [{table(T, Base), table(T, End)}],
                case is_map_key(T, explained(0, 0)) of
-                   %% Of the same rows: as much memory, whatever there was meanwhile.
+                   %% The same rows take about as much memory, whatever there was meanwhile.
                    true -> NowW > 2 * ThenW + 8192;
                    false -> Now > Then orelse NowW > ThenW + ThenW div 4 + 4096
                end].
 
-%% Memory is not to the byte; a collector may keep what it had.
+%% Memory is not exact: a garbage collector may keep what it had.
 allowed(process_kib, Then) -> 2 * Then + 1024;
 allowed(binary_kib, Then) -> 2 * Then + 1024;
-%% OTP makes a few when it does something for the first time; ours would be one for each of hundreds
-%% of events.
+%% OTP makes a few atoms when it does something for the first time. A leak of ours would make one
+%% for each of hundreds of events.
 allowed(atoms, Then) -> Then + 16;
 allowed(_, Then) -> Then.
 
@@ -318,7 +319,7 @@ lines(Base, End) ->
 ours({T, _}) -> ours(T);
 ours(T) -> lists:prefix("sderl", atom_to_list(T)) orelse T =:= ac_tab.
 
-%% By kind of process, where it differs.
+%% The newest atoms of each node, and the kinds of processes of which it has more than before.
 details(Base, End) ->
     [{N, maps:get(newest_atoms, C),
       [{K, Was, Is}

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_switches_SUITE).
 
-%% Deliberate faults reach the library's processes on real nodes, those whose place is not in the
-%% pure core: what other suites show to hold does not hold here.
+%% Deliberate faults outside the pure core reach the library's processes on real nodes: what other
+%% suites show to hold does not hold here.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -18,13 +18,15 @@ outside_the_core(_) ->
     with(4, [rule_22, rule_23, rule_24, keep_names], fun(F, [A, B, C, D]) ->
         P = sderl_ct:process(F, A),
         yes = on(F, A, fun() -> s_group:register_name(undefined, x, P) end),
-        %% A free node has names of groups that it is not in.
+        %% A free node looks for a name in the group that it is asked for, instead of among its free
+        %% names.
         ?assertEqual(undefined, on(F, B, fun() -> s_group:whereis_name(A, any, x) end)),
-        %% A link alone makes one island of two.
+        %% A link alone joins two islands.
         true = on(F, C, fun() -> net_kernel:connect_node(A) end),
         await(island, fun() -> on(F, C, fun() -> s_group:whereis_name(undefined, x) end) =:= P end),
         [[] = sderl_ct:group(F, G, Nodes) || {G, Nodes} <- [{g, [A, B]}, {h, [B, C]}, {k, [C, D]}]],
-        %% Two hops over gateways: with a change, and where a node is new to another.
+        %% Nodes pass on what they were told, over two hops: with a change, and where a node is new
+        %% to another.
         await(one_hop, fun() ->
             case on(F, B, fun s_group:s_groups/0) of {[g, h], [k]} -> true; Else -> Else end
         end),
@@ -40,14 +42,15 @@ outside_the_core(_) ->
             end
         end),
         ok = on(F, A, fun() -> s_group:delete_s_group(m) end),
-        %% The names of a group that is no more.
+        %% The names of a deleted group are still there.
         yes = on(F, A, fun() -> s_group:register_name(g, y, P) end),
         ok = on(F, B, fun() -> s_group:delete_s_group(g) end),
         await(deleted, fun() -> on(F, A, fun s_group:own_s_groups/0) =:= [] end),
         ?assertEqual(P, on(F, A, fun() -> s_group:whereis_name(g, y) end))
     end).
 
-%% Who was away while its group was deleted brings it back in the next one of that name.
+%% A member that was away when its group was deleted brings the group's names into the next group of
+%% that name.
 known_by_name_alone(_) ->
     with(3, [rule_1], fun(F, [A, B, C]) ->
         [] = sderl_ct:group(F, g, [A, B, C]),
