@@ -33,8 +33,8 @@ variants(_) ->
     ],
     ?assertMatch([_],
                  lists:usort([{Best, Costs} || #{best := Best, round_best := Costs} <- Outcomes])),
-    %% tl: 4 nodes and the starter's; the trees have one more; s_groups {start, 1}, {1, 2, 3}, {1,
-    %% 4, 5}.
+    %% Variant tl uses 4 nodes and the starter's; the trees use one more. The s_groups of sr are
+    %% {start, 1}, {1, 2, 3} and {1, 4, 5}.
     ?assertEqual([{5, 10}, {6, 15}, {6, 15}, {6, 7}],
                  [{Used, Links} || #{nodes_used := Used, links_expected := Links} <- Outcomes]).
 
@@ -68,7 +68,7 @@ short(List) ->
         _ -> [hd(List)]
     end.
 
-%% Longer and longer runs until something has been killed.
+%% Makes longer and longer runs until something has been killed.
 chaos(Fleet, #{global_iterations := Rounds} = Params) ->
     case killed(Fleet, Params#{chaos => #{every_ms => 50}}, fun() -> ok end) of
         #{kills := []} ->
@@ -85,7 +85,8 @@ chaos(Fleet, #{global_iterations := Rounds} = Params) ->
             Outcome
     end.
 
-%% Too few nodes for a tree: colonies, two on one node, and the master, which is beside the starter.
+%% There are too few nodes for a tree. There are only colonies, two of them on one node, and the
+%% master, which is beside the starter.
 sr_one_level(_) ->
     Params = (params(sr, 3))#{colonies => 4},
     with(Params, fun(Fleet) ->
@@ -93,7 +94,8 @@ sr_one_level(_) ->
             chaos(Fleet, Params)
     end).
 
-%% A node dies: of colonies, of submasters, of the starter. It is named. The same nodes work again.
+%% A node with colonies, one with submasters, and that of the starter die in turn. The error names
+%% the node. After that the same nodes work again.
 sr_nodes(Fleet) ->
     Params = long(sr, 11),
     [Start, First | _] = All = sderl_fleet:nodes(Fleet),
@@ -146,14 +148,14 @@ interrupted(Fleet, Params) ->
     end,
     nothing_left(Fleet).
 
-%% Nodes that are stopped do not die, and are named.
+%% A run that takes longer than its time limit ends with an error that says so.
 too_long(Fleet, Params0) ->
     Params = Params0#{timeout_s := 1},
     {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
     ?assertMatch({match, _},
                  re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
     nothing_left(Fleet),
-    %% Nor are there any more kills.
+    %% There are no more kills, either.
     ?assertEqual([], [Pid
                       || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:=
                                              {sderl_chaos_service, init, 1}]).
@@ -193,7 +195,8 @@ broken(Fleet, Params, Break) ->
     {ok, {error, Reason}} = sderl_fleet_task:result(Task, 120_000),
     unicode:characters_to_list(sderl_papers_reason:text(Reason)).
 
-%% One of a class, somewhere, as soon as there is one (set_up), or so many rounds are done.
+%% Kills a process of the class on some node: as soon as there is one (`set_up`), or when so many
+%% rounds are done.
 kill(Fleet, Class, Stage) ->
     Nodes = sderl_fleet:nodes(Fleet),
     ok = sderl_fleet:await(
@@ -214,7 +217,7 @@ done(Fleet) ->
         _ -> -1
     end.
 
-%% No process of a run on any node that runs, and no group.
+%% Checks that no process of a run is left on any running node, and no group.
 nothing_left(Fleet) -> sderl_papers_left:nothing(Fleet, {sderl_aco_kill, all, []}).
 
 on(Fleet, Params) ->
@@ -236,9 +239,9 @@ params(Variant, Nodes) ->
         ants => 3,
         local_iterations => 8,
         global_iterations => 5,
-        %% As many as the trees have.
+        %% As many colonies as the trees have.
         colonies => case Nodes of 11 -> 8; 5 -> 4; _ -> Nodes end
     }.
 
-%% Far longer than a test.
+%% A run that takes far longer than a test.
 long(Variant, Nodes) -> (params(Variant, Nodes))#{global_iterations := 1_000_000}.

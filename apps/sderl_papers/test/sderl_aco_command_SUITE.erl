@@ -53,7 +53,8 @@ tree(_) ->
     ),
     ?assertNot(is_map_key(~"cpu_ms_in_rounds", Metrics)).
 
-%% With monitoring and without it all rounds are measured: the colonies begin when it is there.
+%% All rounds are measured with monitoring and without it: the colonies begin when monitoring is
+%% there.
 monitored(_) ->
     [Off, On] = [begin
         {ok, #{messages_in_rounds := Messages}} = sderl_aco:run(#{

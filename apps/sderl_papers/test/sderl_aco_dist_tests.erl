@@ -25,7 +25,7 @@ same_result_test_() ->
         ?assert(lists:last(Costs) < hd(Costs))
     end}.
 
-%% Random kills as a seed makes them, from the first moment on, so that they come at every stage.
+%% Random kills by a seed, from the first moment on, so that they come at every stage.
 random_kills_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w", [Nodes, Seed])),
@@ -42,7 +42,7 @@ stages_test_() ->
      || Class <- [master, supervisor, submaster, colony, all], Stage <- [0, 1, 3, 6]
     ].
 
-%% Longer and longer runs until something was killed, and replaced.
+%% Makes longer and longer runs until something was killed, and replaced.
 survives(Nodes, Iterations, Break) ->
     {{ok, #{round_best := Costs, best := {Cost, _, Jobs}}}, #{recovered := Recovered}} =
         run_counted(gr, Nodes, 2, #{local_iterations => Iterations}, Break),
@@ -64,7 +64,7 @@ no_recovery_test_() ->
      || {Variant, Class} <- [{tl, colony}, {ml, colony}, {ml, submaster}]
     ].
 
-%% What fails again and again, and is not killed, ends the run.
+%% A process that fails again and again, without being killed, ends the run.
 failing_test_() ->
     {setup,
      fun() ->
@@ -102,7 +102,7 @@ run(Variant, Nodes, P, More, Break) ->
     {Outcome, _} = run_counted(Variant, Nodes, P, More, Break),
     Outcome.
 
-%% A sum is unknown when a part of it is.
+%% The sum over nodes is unknown when the counts of one node are.
 tally_test() ->
     Run = make_ref(),
     ok = sderl_aco_tally:start(Run),
@@ -115,7 +115,7 @@ tally_test() ->
     ?assertEqual(2, sderl_bench_histogram:total(Times)),
     ?assertEqual({error, [n2]}, sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {error, timeout}}])).
 
-%% Names are unknown when a node does not answer, and not 0.
+%% The number of names is unknown when a node does not answer, and not 0.
 names_count_test() ->
     Count = fun sderl_aco_cluster:names_count/1,
     ?assertEqual(0, Count([])),
@@ -145,7 +145,7 @@ text_test_() ->
      ]
     ].
 
-%% A run, and beside it something that breaks it.
+%% Makes a run, and breaks something in it meanwhile.
 run_counted(Variant, Nodes, P, More, Break) ->
     #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P, infinity),
     Layout = sderl_aco_tree:layout(Shape, P, K, lists:duplicate(Used + 1, node())),
@@ -203,7 +203,7 @@ kills(Run, Random0) ->
         end,
     kills(Run, Random).
 
-%% As soon as so many rounds are done, one of a class, or all of all classes.
+%% When so many rounds are done, kills a process of the class, or all processes (`all`).
 kill_at(Round, Class, Run) ->
     ok = sderl_fleet:await(
         fun() ->

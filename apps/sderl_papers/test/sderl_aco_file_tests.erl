@@ -29,8 +29,8 @@ several_test() ->
                      ?I:read_all(filename:join(Dir, "other.txt"), #{n => 2}))
     end).
 
-%% A first duration that is the number of jobs by chance. Alone on its line it is that number, and
-%% one is missing after it.
+%% The first duration may equal the number of jobs by chance: the count of the numbers tells which
+%% one it is. A file with one number too many for either is wrong.
 by_chance_test() ->
     Numbers = "2 20 1 2 30 40",
     with([{"wt2.txt", [Numbers, " 11 21 3 4 31 41"]},
@@ -49,7 +49,7 @@ by_chance_test() ->
                           ?I:read(filename:join(Dir, "wt2.008")))
          end).
 
-%% In the order of their numbers, of one name the first.
+%% Instances come in the order of their numbers. Of several with one name the first counts.
 folder_test() ->
     Files = [{"wt2.txt", "10 20 1 2 30 40 11 21 3 4 31 41"}, {"wt2/wt2.001", ?TWO},
              {"wt2/wt2.010", ?TWO}, {"README", "text"}, {".hidden", "x"}],
@@ -183,7 +183,8 @@ atoms_test() ->
              ?assert(erlang:system_info(atom_count) - Before < 100)
          end).
 
-%% In a folder of its own, whose name is no pattern.
+%% Runs the fun with a folder of its own. Its name has characters of a wildcard pattern, and must
+%% not be read as one.
 with(Files, Fun) ->
     {ok, Cwd} = file:get_cwd(),
     Dir = filename:join([Cwd, "_build",

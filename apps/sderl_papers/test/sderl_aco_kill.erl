@@ -6,11 +6,11 @@ Runs on a node: finds processes of ant colonies by their labels, whatever the ru
 
 -export([all/0, one/1]).
 
--doc "All on this node.".
+-doc "All processes of ant colonies on this node.".
 -spec all() -> [{term(), pid()}].
 all() -> [{Key, Pid} || Pid <- processes(), {aco, _, Key} <- [proc_lib:get_label(Pid)]].
 
--doc "Kills one of a class, when there is one.".
+-doc "Kills one process of a class, when there is one.".
 -spec one(sderl_aco_tree:class()) -> boolean().
 one(Class) ->
     case [Pid

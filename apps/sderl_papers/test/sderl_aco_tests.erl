@@ -46,7 +46,7 @@ golden() ->
     ?assertEqual(77247, ?I:tardiness(Instance, ?I:edd(Instance))),
     Instance.
 
-%% The best after so many iterations more, and more.
+%% The best cost after each of these numbers of further iterations.
 costs(Module, Colony, Iterations) ->
     {Costs, _} =
         lists:mapfoldl(fun(Count, C0) -> {{Cost, _}, C} = Module:run(C0, Count), {Cost, C} end,
@@ -77,7 +77,7 @@ told(Module, Colony, Instance) ->
     Jobs = ?I:edd(Instance),
     Module:update(Colony, {?I:tardiness(Instance, Jobs), Jobs}).
 
-%% What a colony gives is a schedule of that cost, never worse than before.
+%% A colony gives a schedule with its true cost, which is never worse than before.
 schedule_test_() ->
     sderl_prop:eunit("a colony gives schedules of their cost, never worse ones", 100,
                      fun prop_schedule/0).
@@ -220,7 +220,7 @@ dies_test() ->
     gone(processes() -- Before),
     ?assertEqual(undefined, sderl_aco_smp:rounds()).
 
-%% The caller ends while the colonies run.
+%% When the caller ends, the colonies end.
 caller_test() ->
     {Before, Caller, Monitor} = endless(),
     true = exit(Caller, kill),
@@ -265,7 +265,7 @@ standard_test() ->
     ?assertEqual({50, 50}, {length(Set), length(lists:uniq([maps:get(p, I) || I <- Set]))}),
     ?assertEqual(lists:duplicate(50, 10), [maps:get(n, I) || I <- Set]).
 
-%% By hand: done at 3, 5, 6.
+%% Computed by hand: the jobs are done at 3, 5 and 6.
 tardiness_test() ->
     Instance = #{name => <<"hand">>, n => 3, p => {2, 1, 3}, w => {5, 1, 2}, d => {4, 9, 1}},
     ?assertEqual(2 * 2 + 5 * 1, ?I:tardiness(Instance, [3, 1, 2])),
@@ -344,7 +344,7 @@ overview_test() ->
     ?assertEqual(["smp", "1", "4", "3", "1", "10.000", "10.000", "30.5", "2.00", "200"],
                  string:lexemes(Line, " ")).
 
-%% The conditions of every run; otherwise the command fails.
+%% The conditions that every run must meet; otherwise the command fails.
 verdict_test() ->
     Verdict = fun(Variant, Chaos, Changed) ->
         Metrics = maps:merge(#{names_left => 0, kills => 3, kills_not_back => 0,

@@ -79,8 +79,8 @@ three_levels_test() ->
         sderl_aco_tree:groups(Layout)
     ).
 
-%% Every node has a place, each colony is there once, and each seat's group has its owner and its
-%% node.
+%% Every node has a place, each colony is there once, the groups have all nodes and no others, and
+%% there are as many levels as fit.
 properties_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w ~w", [Variant, Nodes, P])), fun() ->

@@ -26,8 +26,8 @@ several(_) ->
     {ok, #{text := Text}} = sderl_bench_vm_loop:run(
         {program, sderl_vm_city, #{managers => 2, side => 7, steps => 5, vehicles => 3}}, 1),
     ?assertEqual(lists:flatten(io_lib:format("{~w,~w}", [Drives, Where])), binary_to_list(Text)),
-    %% Three groups of two with the first node of the next have three links each, the firsts' among
-    %% them; a mesh would have 15.
+    %% Each of the three groups has two nodes and the first node of the next group, so it has three
+    %% links. One of the three is between first nodes. A mesh would have 15 links.
     ?assertMatch(#{links_total := 9, links_per_node_max := 4}, Six),
     ?assertMatch(#{links_total := 0, bytes := 0}, One),
     #{bytes := Bytes} = Six,

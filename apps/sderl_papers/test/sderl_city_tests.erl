@@ -37,7 +37,7 @@ sum_test() ->
     ?assertMatch({error, {died, Root, _}}, sderl_city_manager:ask(Root, {step, 3})),
     [exit(Pid, kill) || Pid <- Below].
 
-%% Lost while it is waited for.
+%% A process dies while its manager waits for its answer.
 lost_test() ->
     Silent = spawn(fun() -> receive {where, Manager} -> exit({asked, Manager}) end end),
     Manager = sderl_city_manager:start([Silent]),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_tests).
--moduledoc "Verdicts of points that were made up.".
+-moduledoc "Verdicts of the claims, from points that were made up.".
 -include_lib("eunit/include/eunit.hrl").
 
 %% ---------------------------------------------------------------- made-up points
@@ -12,7 +12,7 @@ point(Experiment, Params, Metrics) ->
     #{experiment => maps:get(<<"experiment">>, Plain), params => maps:get(<<"params">>, Plain),
       metrics => maps:get(<<"metrics">>, Plain)}.
 
-%% p50 of global operations in ms.
+%% A point with the p50 of global operations in ms.
 load(Mode, Nodes, Pct, Ms) -> load(Mode, Nodes, Pct, Ms, #{}).
 
 load(Mode, Nodes, Pct, Ms, More) ->
@@ -47,7 +47,8 @@ orbit(sd, Nodes, Seconds, Groups) ->
         links_worker_max => Size - 1, messages => 30, bytes => 300
     }).
 
-%% Excess in percent; run, as others that are made up, is 1.
+%% A point of the colonies with an excess in percent. `run` is 1, as in the other points that are
+%% made up.
 smp(Instance, Colonies, Excess) ->
     Best = 1000,
     point(aco, #{variant => smp, instance => #{n => 100, rdd => 0.2, tf => 0.6, seed => Instance},
@@ -91,7 +92,7 @@ im(Mode, Servers, Delivered, Asked, More) ->
     },
     point(im, maps:merge(Params, Asked), maps:merge(Default, More)).
 
-%% The same points, failed: in the run itself, or for another reason.
+%% The same points, failed: in the program's run itself, or for another reason.
 failed(Points) -> failed(other, Points).
 failed(In, Points) ->
     [P#{metrics := #{<<"failed">> => <<"stuck">>, <<"failed_in">> => atom_to_binary(In)}}
@@ -109,7 +110,7 @@ verdicts(Module, Cases) ->
         [?assertNotEqual({nomatch, Text}, {string:find(Text, Words), Text}) || Words <- Said]
     end} || {Name, Is, Points, Said} <- lists:flatten(Cases)].
 
-%% The program failed, or something else did.
+%% Whether the program failed, or something else.
 failed_in_test() ->
     [?assertEqual(run, sderl_reproduce_run:failed_in(Reason))
      || Reason <- [
@@ -147,7 +148,7 @@ c1_test_() ->
          ["not seen at this scale"]},
         {"a small range", not_shown, Curve(10, [{10, 2}, {40, 6}]) ++ Curve(1, [{10, 2}, {40, 6}]),
          []},
-        %% The share that was measured at the ends only is not said to bend later for it.
+        %% The share that was measured only at the ends is not said to bend later because of that.
         {"few sizes", confirmed,
          Curve(10, [{10, 2}, {50, 100}, {100, 500}]) ++ Curve(1, [{10, 2}, {50, 9}, {100, 19}]) ++
          Curve(0.1, [{10, 2}, {100, 19}]), []},
@@ -198,7 +199,7 @@ c3_test_() ->
          ["flat is up to 1.52 times, steep is over 3.50"]},
         {"a small range", not_shown, Modes([{20, 20}], [{20, 2}]), ["too close"]},
         {"stock alone", not_shown, [load(stock, 10, 1, 2), load(stock, 100, 1, 20)], []},
-        %% Over the limit of processor: shown, not judged.
+        %% A point over the limit of processor use is shown, but not judged.
         {"up to where there was processor", confirmed, Modes([{100, 20}], [{100, 2}]) ++ [
             load(stock, 200, 1, 500, #{cpu_pct => 90}), load(sd, 200, 1, 50)
         ], ["From 10 to 100"]},
@@ -242,7 +243,7 @@ c4_test_() ->
     ]).
 
 c5_test_() ->
-    %% Of each instance, with each number of colonies.
+    %% One point of each instance with each number of colonies.
     Of = fun(Instances, Excess) ->
         [smp(I, C, E + I / 100) || I <- lists:seq(1, Instances), {C, E} <- Excess]
     end,
@@ -256,7 +257,7 @@ c5_test_() ->
          [smp(I, C, E)
           || {I, {A, B}} <- [{1, {9, 1}}, {2, {1, 3}}, {3, {2, 4}}, {4, {3, 2}}],
              {C, E} <- [{1, A}, {16, B}]], ["contains 0"]},
-        %% Over twice the standard error, which of three instances is not enough.
+        %% The fall is over twice the standard error, which is not enough with three instances.
         {"three instances", not_shown,
          [smp(I, C, E) || {I, B} <- [{1, 2.5}, {2, 1}, {3, 4}], {C, E} <- [{1, 5}, {16, B}]],
          ["falls by 2.50 (95 % interval -1.22 to 6.22)"]},
@@ -268,7 +269,7 @@ c5_test_() ->
         {"a narrow range", not_shown, Of(4, [{1, 8}, {2, 1}]), ["too few"]},
         {"up and down", not_shown, Of(4, [{1, 8}, {4, 2}, {16, 4}]),
          ["Between two numbers of colonies it rises"]},
-        %% An instance that lacks the most colonies does not count.
+        %% An instance without a point of the most colonies does not count.
         {"the same instances", confirmed, Of(4, [{1, 8}, {16, 1}]) ++ [smp(9, 1, 0)],
          ["On 4 instances"]},
         {"one number of colonies", not_shown, Of(4, [{1, 8}]),
@@ -276,7 +277,7 @@ c5_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% Without known optima, the least of all runs is what the others are compared with.
+%% Without known optima, the runs are compared with the least cost of all runs.
 unknown_optimum_test() ->
     Points = [P#{metrics := (maps:get(metrics, P))#{<<"best_known">> := null}}
               || I <- [1, 2, 3], {C, E} <- [{1, 8}, {16, 2}], P <- [smp(I, C, E)]],
@@ -318,7 +319,7 @@ c6_test_() ->
         {"the fastest does not matter", confirmed, again(Few ++ [P#{
             metrics := M#{<<"seconds">> := 1.0}
         } || #{metrics := M} = P <- Four(47, 300, 110, 108, 105)]), []},
-        %% The largest tree has another degree; growth is that of those of one.
+        %% The largest tree has another degree. The growth is that among trees of one degree.
         {"trees of two degrees", confirmed,
          again(Few ++ Four(47, 300, 110, 108, 105) ++
                [P#{params := Q#{<<"degree">> := 15}}

@@ -13,7 +13,8 @@ point(Workload, Params, Metrics) ->
     #{experiment => maps:get(<<"experiment">>, Plain), params => maps:get(<<"params">>, Plain),
       metrics => maps:get(<<"metrics">>, Plain)}.
 
-%% Times of programs, or of tables, by schedulers; the control has the speedup that it is given.
+%% A point with the times of programs or tables by schedulers. The control program has the given
+%% speedup.
 vm(Params, N, Gives, Rows) ->
     Row = fun(Program, Schedulers, Ms, More) ->
         maps:merge(#{program => Program, control => Program =:= <<"control">>, flags => <<>>,
@@ -66,7 +67,8 @@ c16_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% Times on one scheduler and on N: of `parallel` by both clocks, of the stages.
+%% A point with times on one scheduler and on N: those of `parallel` by both clocks, and those of
+%% stages.
 c14(N, Now, Monotonic, Timeout, Reading) ->
     Stages = fun(Of) -> #{stages => #{Stage => 1000 * Ms || Stage := Ms <- Of}} end,
     [vm(#{bench => vm, program => <<"parallel,parallel_monotonic,timer_wheel,clocks">>}, N, N, [
@@ -92,7 +94,7 @@ c14_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% Operations in the same time on N schedulers, by tables.
+%% A point with the operations that tables do in the same time on N schedulers.
 c13(N, Updates, Of) ->
     [vm(#{bench => tables, updates => integer_to_binary(Updates)}, N, N, [
         {<<Table/binary, ": mix">>,
@@ -125,7 +127,7 @@ c13_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% With the shares of time lost, and when schedulers were awake first.
+%% A point with the share of time lost, and when each scheduler was awake first.
 c17(Program, N, Lost, Wakes) ->
     [point(schedulers, #{program => Program, schedulers => N, run => 1}, #{
         seconds => 0.1, lost => Lost, wakes_pct => Wakes,
@@ -150,7 +152,8 @@ c17_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% With how busy schedulers are, and the 99th percentile in ms.
+%% A point with how busy the schedulers are, and the 99th percentile in ms, with compaction and with
+%% balancing.
 c15(N, {Compacted, Late}, {Balanced, Early}) ->
     Of = fun(Busy, Ms) ->
         #{busy => Busy, spread => lists:max(Busy) - lists:min(Busy), ops => 1000,
@@ -176,7 +179,7 @@ c15_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% Two real nodes under a light load: what is due is done in both.
+%% Two real nodes under a light load: both do all operations that are due.
 balanced_test_() ->
     {timeout, 600, fun() ->
         {ok, #{compaction := Compaction, balancing := Balancing}} = sderl_reproduce_balance:run(
@@ -192,7 +195,7 @@ balanced_test_() ->
         ?assertEqual(map_get(ops, Compaction), map_get(ops, Balancing))
     end}.
 
-%% The seconds of all steps and the packets by nodes.
+%% Points with the seconds of all steps and the packets, by nodes.
 c19(Cores, Of) -> c19(Cores, Of, 77).
 
 c19(Cores, Of, Where) ->
@@ -214,7 +217,7 @@ c19_test_() ->
          ["send less"]},
         {"hardly faster", not_shown, again(c19(16, [{1, 10, 0}, {2, 7, 100}, {16, 5, 500}])),
          ["are to be 2.76 times"]},
-        %% Nodes beyond the cores have none of their own.
+        %% Points with more nodes than cores do not count.
         {"cores", confirmed, c19(4, [{1, 10, 0}, {2, 7, 100}, {4, 5, 200}, {16, 9, 500}]), []},
         {"few cores", not_shown, c19(2, [{1, 10, 0}, {2, 7, 100}, {4, 5, 200}]),
          ["This machine has 2 cores"]},
@@ -224,7 +227,7 @@ c19_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
-%% Recorded in a real node: all parts of the run, and the schedulers are found at work.
+%% The recording of a real node has all parts of the run, and finds the schedulers at work.
 recorded_test_() ->
     {timeout, 600, fun() ->
         {ok, Metrics} = sderl_reproduce_schedulers:run(
@@ -251,7 +254,7 @@ not_recorded_test_() ->
 
 %% ---------------------------------------------------------------- pages
 
-%% With the points that there are, and with some or none of them.
+%% Pages are made from all points, from some of them, and from none.
 pages_test_() ->
     Points = c16(4, 4, [{<<"mbrot">>, 4}, {<<"ran">>, 2}]) ++ c14(4, 1, 4, 5, 10) ++
         c13(4, 10, [{<<"set">>, 1}, {<<"ordered_set+auto">>, 2}]) ++ c17(bang, 4, 0.1, [1, 9]) ++
@@ -274,7 +277,7 @@ pages_test_() ->
         Some <- [Points, again(Points), failed(Points), []]
     ].
 
-%% A point is the command that measures it.
+%% A point can be written as the command that measures it.
 command_test() ->
     {ok, Scale} = sderl_reproduce_scale:scale(test, fun(_) -> ok end),
     [#{params := Params} | _] = sderl_claim_c16:points(Scale),

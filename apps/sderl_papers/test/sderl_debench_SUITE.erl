@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_SUITE).
 -moduledoc """
-DE-Bench for a second on a few real nodes: that everything is counted and nothing is left, never how
-fast it is.
+Runs DE-Bench for a second on a few real nodes. Checks that everything is counted and nothing is
+left, but not how fast it is.
 """.
 
 -behaviour(ct_suite).
@@ -20,14 +20,15 @@ stock(_) -> complete(2, run(#{mode => stock, nodes => 3})).
 
 pg(_) -> complete(2, run(#{mode => pg, nodes => 3})).
 
-%% Two groups of two; and again: the same seed makes the same operations.
+%% Two groups of two nodes. A second run with the same seed makes the same operations.
 sd(_) ->
     Params = #{mode => sd, nodes => 4, group_size => 2},
     Metrics = run(Params),
     complete(1, Metrics),
     ?assertEqual(made(Metrics), made(run(Params))).
 
-%% Operations on nodes of the other group link these; not on those of another cluster.
+%% Operations on nodes of the other group make links to these. There are no operations on nodes of
+%% the other cluster, and so no links.
 any(_) ->
     Metrics = run(#{mode => sd, nodes => 4, group_size => 2, clusters => 2, p2p => any}),
     complete(3, Metrics),
@@ -81,8 +82,8 @@ complete(Links, #{kinds := Kinds, timeline := Timeline} = Metrics) ->
 
 made(#{kinds := Kinds}) -> #{Kind => Ops || Kind := #{ops := Ops} <- Kinds}.
 
-%% Ended by a signal in the middle of a series: the results so far are kept, and no node or file is
-%% left.
+%% The command is ended by a signal in the middle of a series: the results so far are kept, and no
+%% node or file is left.
 interrupted(Config) ->
     case filelib:is_dir("/proc/self") of
         true -> interrupted_there(proplists:get_value(priv_dir, Config));
@@ -99,7 +100,7 @@ interrupted_there(Dir) ->
         {env, [{"TMPDIR", Tmp}]}, exit_status, binary, use_stdio, stderr_to_stdout
     ]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-    %% In the second run.
+    %% Waits for the second run.
     ok = sderl_fleet:await(fun() -> filelib:file_size(Json) > 0 andalso marked(Tmp) =/= [] end,
                            120_000),
     "" = os:cmd(io_lib:format("kill -TERM ~w", [OsPid])),

@@ -38,7 +38,7 @@ prop_share() ->
                 lists:all(fun(B) -> B end, [
                     near(1.0, lists:sum([S || {_, S} <- Shares])),
                     near(Pct / 100, 2 * Global / sderl_debench_mix:ops_per_unit(Mix)),
-                    %% Crosswise, each to the first.
+                    %% Each is compared with the first one by cross multiplication.
                     lists:all(fun({W, S}) -> {W0, S0} = hd(Others), near(S * W0, S0 * W) end,
                               Others)
                 ])
@@ -46,7 +46,7 @@ prop_share() ->
 
 pct() -> oneof([0, 0.01, 1, 10, 50, float(0.0, 66.6)]).
 
-%% At least one is over zero.
+%% Weights, of which at least one is over zero.
 weights() ->
     Names = sderl_debench_mix:p2p() ++ [local],
     ?LET({One, Ws}, {oneof(Names), vector(length(Names), range(0, 1000))},
@@ -59,7 +59,7 @@ all_global_test() ->
     Mix = #{global_pct => sderl_debench_mix:most_pct(), weights => sderl_debench_mix:weights()},
     ?assertEqual(1.0, proplists:get_value(global, sderl_debench_mix:share(Mix))).
 
-%% With this seed; a draw is off by a few standard deviations at most.
+%% The seed is fixed: shares are off by a few standard deviations at most.
 long_run_test() ->
     Options = #{global_pct => 10, weights => #{spawn => 3, rpc => 2, local => 1}, seed => 4711},
     N = 20_000,
@@ -105,7 +105,7 @@ local_test() ->
     ?assertEqual(lists:sort(Times), Times),
     ?assertEqual(undefined, erlang:whereis(sderl_debench_tests_name)).
 
-%% What needs a registration does not go on without it.
+%% A unit does not go on without the registration that it needs.
 taken_test() ->
     true = erlang:register(sderl_debench_tests_name, self()),
     ?assertMatch(
@@ -122,12 +122,12 @@ p2p_test_() ->
 p2p(Kind) ->
     ?assertMatch([{Kind, 0, _, _, ok}],
                  sderl_debench_op:run(Kind, node(), none, 0, context(?MODULE, 60_000))),
-    %% It computes for longer than its time limit.
+    %% The operation computes for longer than its time limit.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
         sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 1))#{compute_us := 500_000})
     ),
-    %% It ends at the end of the run, even if its own time limit is longer.
+    %% The operation ends at the end of the run, even if its own time limit is longer.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
         sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 60_000))#{
@@ -194,7 +194,7 @@ context(Impl, TimeoutMs) ->
 
 %% ---------------------------------------------------------------- tallies
 
-%% From 10 s to 12 s of some clock.
+%% The tally counts what is due from 10 s to 12 s of some clock.
 counted_test() ->
     Tally = lists:foldl(
         fun({Due, Samples}, T) ->
@@ -202,7 +202,7 @@ counted_test() ->
         end,
         sderl_debench_tally:new(10_000 * ?MS, 12_000 * ?MS),
         [
-            %% Due in the warm-up, ends when it counts.
+            %% Due in the warm-up, so it does not count, though it ends later.
             {9_999, [{rpc, 9_999, 9_999, 10_001, ok}]},
             {10_000, [{rpc, 10_000, 10_001, 10_003, ok}]},
             {11_500, [{global_register, 11_500, 11_500, 11_600, ok},
@@ -296,7 +296,7 @@ options_test() ->
         options(["--compare", "--nodes", "4,12", "--group-size", "4", "--global-pct", "0,0.01,10",
                  "--workers", "3", "--p2p", "any", "--weights", "rpc=2.5,local=1"])
     ),
-    %% The groups of the others do not matter.
+    %% The size of groups does not matter in a mode without groups.
     ?assertMatch({ok, #{mode := [stock]}},
                  options(["--mode", "stock", "--nodes", "7", "--group-size", "4"])).
 

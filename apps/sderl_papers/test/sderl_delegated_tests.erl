@@ -270,7 +270,7 @@ dead_shard_test_() ->
         receive {'DOWN', Ref, process, Owner, _} -> ok end,
         ?assertExit({delegated, _}, sderl_delegated:get(a, Client)),
         ?assertExit({delegated, _}, sderl_delegated:flush(Client)),
-        %% With nothing under way, too.
+        %% The client exits also when nothing is under way.
         ?assertExit({delegated, _}, sderl_delegated:get(a, sderl_delegated:client(Table)))
     end}.
 
@@ -297,7 +297,7 @@ measured_test_() ->
      || {Name, _, Own, _} <- sderl_table_delegated:variants(), Op <- [put, add, delete]
     ].
 
-%% As many as were drawn, whoever adds them.
+%% The sum of all additions is the same in both kinds of table.
 sum_test_() ->
     {timeout, 120, fun() ->
         Sum = fun(Kind, Own) ->

@@ -51,7 +51,7 @@ recovers(Im) ->
      || How <- [alone, with_main, with_both, supervisor]],
     all_of_a_client_lost(Im, C, A).
 
-%% Of every class, with a database each copy alone and both at once.
+%% What is killed in turn: a process of every class; of a database each copy alone and both at once.
 kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
     KA = sderl_im_layout:server(Conf, A),
     KB = sderl_im_layout:server(Conf, B),
@@ -65,7 +65,7 @@ kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
         [[{server, KS}], [{monitor, A}], [{monitor, B}],
          [{router, I} || {I, _} <- sderl_im_layout:routers(Conf)]] ++
         [[{supervisor, serving, KS}], [{supervisor, monitors, KA}], [{supervisor, routing, 1}]] ++
-        %% More than one thing at a time.
+        %% More than one process at a time.
         [[{monitor, A}, {database, clients, KA, main}],
          [{supervisor, serving, K} || K <- sderl_im_layout:servers(Conf)]] ++
         [[{supervisor, monitors, KA}, {supervisor, serving, KA}]].
@@ -125,7 +125,7 @@ where(#{conf := #{routers := Routers, servers := Servers} = Conf}, Key) ->
         {Class, _} -> {Class, map_get(Place(Key), Servers), Key}
     end.
 
-%% Both ways, all acknowledged, all there, in order.
+%% Messages go both ways. All are acknowledged, and all arrive in order.
 talks(Im, {A, B, _, Session}) ->
     [
         begin
@@ -161,7 +161,7 @@ row(#{fleet := Fleet, conf := #{servers := Servers} = Conf}, {database, _, K, _}
                                  [Conf, Role, {find, Key}, 5000]),
     Row.
 
-%% At once after a kill: the client knows what the new monitor does not know yet.
+%% Logs out at once after a kill: the client knows what the new monitor does not know yet.
 ends_with_logout(Im, {{C, _, _} = Client, Other, _, Session} = Chat) ->
     killed(Im, [{monitor, C}]),
     talks(Im, Chat),
@@ -175,8 +175,8 @@ state(Im, Client, Session) ->
         #{} -> none
     end.
 
-%% A client that dies is logged out by the process of its node that knows it; its monitor ends its
-%% conversations, also one that was made anew and has them from the client.
+%% A client that dies is logged out by the process of its node that knows it. Its monitor ends its
+%% conversations: also a monitor that was started anew, and has the conversations from the client.
 logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->
     Node = map_get(1, Nodes),
     Name = {client, mortal},
@@ -196,7 +196,7 @@ logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) 
     await(fun() -> Row() =:= none end),
     await(fun() -> state(Im, Other, Session) =:= over end).
 
-%% Both clients are told, and the next one is another conversation.
+%% Both clients are told that the session is lost, and their next conversation is another one.
 session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
     K = sderl_im_layout:server(Conf, Session),
     Before = case How of
@@ -211,7 +211,8 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
     Pids = [there(Im, Key) || Key <- Databases],
     held(Im, Databases ++ Databases, fun() -> [exit_on(Im, Pid) || Pid <- Pids ++ [Before]] end),
     case How of
-        %% Where all copies are lost with it no process can tell the clients: the sender notices.
+        %% Where all copies are lost with the session no process can tell the clients: the sender
+        %% notices.
         with_both ->
             {ok, _} = client(Im, A, message, [Session, <<"is anybody there?">>]),
             ?assertEqual({lost, 1}, client(Im, A, settle, [Session])),
@@ -252,8 +253,9 @@ all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     {ok, Session, _} = client(Im, Client, chat, [element(1, Other)]),
     ok = client(Im, Client, finish, [Session]).
 
-%% A server's node dies and comes back with nothing: its databases are those of the replicas. Then a
-%% router's, which is the way to its servers: messages sent meanwhile arrive when it is back.
+%% A server's node dies and comes back with nothing: its databases are filled from the replicas.
+%% Then the node of a router dies, which is the only way to its servers: messages sent meanwhile
+%% arrive when it is back.
 node_rsd(_) ->
     with((params(rsd))#{timeout_ms := 500}, fun(#{fleet := Fleet,
                                                   conf := #{servers := Servers} = Conf} = Im) ->
@@ -301,7 +303,7 @@ router_node_dies(#{fleet := Fleet, conf := #{routers := #{1 := Node}} = Conf} = 
     talks(Im, Chat),
     talks(Im, on_router(Im, A, B, 1)).
 
-%% A conversation on a server of that router.
+%% Opens a conversation on a server of router I.
 on_router(#{conf := Conf} = Im, A, B, I) ->
     {_, _, _, Session} = Chat = open(Im, A, B),
     case sderl_im_layout:home(Conf, sderl_im_layout:server(Conf, Session)) of
@@ -309,7 +311,7 @@ on_router(#{conf := Conf} = Im, A, B, I) ->
         _ -> ok = finish(Im, Chat), on_router(Im, A, B, I)
     end.
 
-%% A conversation that is not on server K.
+%% Opens a conversation that is not on server K.
 elsewhere(#{conf := Conf} = Im, A, B, K) ->
     {_, _, _, Session} = Chat = open(Im, A, B),
     case sderl_im_layout:server(Conf, Session) of
@@ -320,8 +322,9 @@ elsewhere(#{conf := Conf} = Im, A, B, K) ->
             Chat
     end.
 
-%% One link of a router is lost: nobody is logged out. Then the node dies, and nobody has asked the
-%% router for anything since it was killed: the clients are logged out all the same.
+%% The link between a router and a client node is lost: no client is logged out. Then the router is
+%% killed, and the node dies before anything has been asked of the new router: the clients are
+%% logged out all the same.
 client_node_rsd(_) ->
     Params = maps:merge(params(rsd), #{routers => 1, servers => 2, clients => 8}),
     with(Params,
@@ -368,12 +371,13 @@ rows(#{conf := Conf} = Im, Clients) ->
          row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name)
      ]].
 
-%% It does not wait for an answer of its client.
+%% Whether the monitor waits for no answer of its client.
 is_calm(Fleet, Monitor) ->
     lists:last(tuple_to_list(sderl_fleet:call(Fleet, node(Monitor), sys, get_state, [Monitor]))) =:=
         none.
 
-%% The clients of a node that dies are logged out by the routers; a run ends with words for it.
+%% The clients of a node that dies are logged out by the routers. A run ends with an error that
+%% names the node.
 client_node_dies(_) ->
     Params = (params(rd))#{client_nodes := 2, clients := 8},
     with(Params, fun(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->

@@ -130,7 +130,7 @@ answered() ->
         ok = sys:suspend(Replica),
         Row = {1, Session, a, self(), b, self()},
         Request = gen_server:send_request(Main, {add, Row}),
-        %% An answer would be here before this one.
+        %% An answer to the write would be here before this one.
         ?assertEqual({ok, Row}, gen_server:call(Main, {find, 1})),
         ?assertEqual(timeout, gen_server:wait_response(Request, 0)),
         exit(Replica, kill),
@@ -151,7 +151,8 @@ again() ->
         Main = ready(Conf, main),
         _ = ready(Conf, replica),
         ?assertEqual([{ok, ok}, {ok, ok}], [sderl_im_chats:add(Conf, 1, Row) || _ <- [1, 2]]),
-        %% The copy is suspended, so it sees both only later: as if they happened at once.
+        %% The main copy is suspended, so it does nothing about the death of the session before it
+        %% is killed: as if both died at once.
         ok = sys:suspend(Main),
         exit(Session, kill),
         exit(Main, kill),
@@ -241,7 +242,7 @@ step({add, Key}, Conf, Rows) ->
                  sderl_im_chats:add(Conf, 1, {Key, self(), a, self(), b, self()})),
     Rows;
 step({remove, Key}, Conf, Rows) ->
-    %% By the session itself only.
+    %% Only the session itself removes its row.
     ?assertEqual({ok, none}, sderl_im_chats:remove(Conf, 1, Key)),
     case Rows of
         #{Key := Pid} ->
@@ -256,7 +257,7 @@ step({die, Key}, _, Rows) ->
     case Rows of
         #{Key := Pid} ->
             exit(Pid, kill),
-            %% Both clients.
+            %% Both clients are told.
             [receive {session_lost, Key, Pid} -> ok after 60_000 -> error(not_told) end
              || _ <- [a, b]],
             maps:remove(Key, Rows);
@@ -270,7 +271,7 @@ step({kill, Copy}, Conf, Rows) ->
     ?assertNotEqual(Other, Old),
     Rows.
 
-%% Waits until it has its table.
+%% Waits until the copy has its table.
 ready(Conf, Copy) ->
     Role = {database, chats, 1, Copy},
     ok = sderl_fleet:await(fun() ->
@@ -309,8 +310,8 @@ tally_test() ->
     ?assertMatch(#{sent_all := 10, timeline := [6, 0]}, Both),
     ?assertEqual(6, sderl_bench_histogram:total(Latency)).
 
-%% Conversations whose session was killed are told from others; a message without an explanation is
-%% lost.
+%% Conversations whose session was killed are told apart from others. A message without an
+%% explanation counts as lost.
 metrics_test() ->
     Pid = self(),
     Other = spawn(fun() -> ok end),
@@ -449,7 +450,7 @@ alone_test() ->
         "copies and replicas are on the same node.\n",
         lists:flatten(?E:alone(#{servers => [3, 2], routers => 2}))
     ),
-    %% As the layout has it.
+    %% The number is that of the layout.
     [
         begin
             Conf = conf(rd, Servers, Routers),

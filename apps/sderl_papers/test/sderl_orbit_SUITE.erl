@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_SUITE).
--moduledoc "Orbit on real nodes: sizes, links, and what becomes of a run of which something dies.".
+-moduledoc "Orbit on real nodes: sizes, links, and what becomes of a run when something dies.".
 
 -behaviour(ct_suite).
 
@@ -8,7 +8,7 @@
 
 -compile([export_all, nowarn_export_all]).
 
-%% Long enough also on a busy machine.
+%% Long enough on a busy machine, too.
 -define(WAIT_MS, 120_000).
 
 suite() -> [{timetrap, {minutes, 10}}].
@@ -23,7 +23,7 @@ golden_stock(_) ->
     Params = params(stock, #{nodes => 3}),
     with(Params, fun(Fleet) -> golden(Fleet, Params, [1, 10]) end).
 
-%% All on the same nodes: no process of a run may stay, whichever of them has died.
+%% All runs are on the same nodes: no process of a run may stay, whatever has died in it.
 golden_and_killed(_) ->
     Params = params(sd, #{nodes => 4}),
     with(Params, fun(Fleet) ->
@@ -89,8 +89,8 @@ profiles_compared(Config) ->
     ],
     {ok, #{before := #{between := Before}, 'after' := #{between := After, node := ~"5 nodes"},
            appeared := Appeared}} = sderl_prof_compare:make(Stock, Groups, #{top => 100}),
-    %% All pairs of four workers' nodes and the master's; there is a master of each group, and one
-    %% worker's node behind it.
+    %% On the full mesh, all pairs of the four workers' nodes and the master's node are linked. In
+    %% s_groups each group has a submaster, and one worker's node behind it.
     ?assertMatch({#{links := 10}, #{links := 5}}, {Before, After}),
     #{messages := Direct, bytes := Bytes} = Before,
     #{messages := PassedOn} = After,
@@ -119,8 +119,8 @@ killed_own(Fleet) ->
     ?assertEqual(Nodes, sderl_fleet:nodes(Fleet)),
     works(Fleet, Params).
 
-%% Whom it had invited keeps the name of the group for it, for half a minute: on nodes that make no
-%% other.
+%% Nodes that the dead node had invited into a group keep its name reserved for half a minute. So
+%% this case uses nodes that make no other groups.
 killed_while_prepared(_) ->
     Params = long(sd, #{nodes => 4}),
     with(Params,
@@ -146,8 +146,8 @@ killed_stock(_) ->
         stands_still(Fleet)
     end).
 
-%% A node that is stopped is not dead. The master's own node is killed when it does not answer any
-%% more.
+%% A suspended node is not dead: the run ends because nothing is found any more. The master's own
+%% node is killed when it does not answer any more.
 stands_still(Fleet) ->
     %% Without bundles a link is full in a moment.
     Params = (long(stock, #{nodes => 2}))#{stall_s := 2, batch := 1, table := hash,
@@ -182,7 +182,7 @@ node_dies(Fleet, Params, Node, Role) ->
     nothing_left(Fleet),
     {ok, Node} = sderl_fleet:restart(Fleet, Node).
 
-%% It dies while the groups are made, or just before.
+%% The node dies while the groups are made, or just before.
 unprepared(Fleet, Params, Node) ->
     Text = broken(Fleet, Params, early, fun(_) -> ok = sderl_fleet:kill(Fleet, Node) end),
     ct:pal("~ts", [Text]),
@@ -194,8 +194,8 @@ went_down(Node, Role) ->
     lists:flatten(io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery",
                                 [Node, Role])).
 
-%% The result of a run in which something is broken: early, when its master is there or sooner, or
-%% when it has found something.
+%% The error of a run in which something is broken: at once (`early`), often before its master is
+%% there, or when it has found something.
 broken(Fleet, Params, Stage, Break) ->
     Over = atomics:new(1, []),
     Task = sderl_fleet_task:start(fun() ->
@@ -204,7 +204,7 @@ broken(Fleet, Params, Stage, Break) ->
         Outcome
     end),
     [Master | _] = sderl_fleet:nodes(Fleet),
-    %% One that is over before anything was broken says why.
+    %% A run that is over before anything was broken says why.
     IsOver = fun() -> atomics:get(Over, 1) =:= 1 end,
     _ = Stage =:= early orelse begin
         ok = sderl_fleet:await(fun() -> IsOver() orelse 0 < found(Fleet, Master) end, ?WAIT_MS)
@@ -222,13 +222,13 @@ found(Fleet, Master) ->
         Found -> Found
     end.
 
-%% It is as if there had been no run.
+%% Runs once more, as if there had been no run before.
 works(Fleet, Params) ->
     Outcome = on(Fleet, Params#{size := 1000, generators := [1, 2]}),
     ?assertEqual(ok, sderl_orbit_gold:check("g12", 1000, stats(Outcome))),
     nothing_left(Fleet).
 
-%% No process of Orbit on any node that runs, and no group.
+%% Checks that no process of Orbit is left on any running node, and no group.
 nothing_left(Fleet) -> sderl_papers_left:nothing(Fleet, {sderl_orbit_kill, all, []}).
 
 on(Fleet, Params) ->
@@ -248,7 +248,7 @@ with(Params, Fun) ->
 params(Mode, More) ->
     maps:merge((sderl_orbit:defaults())#{mode => Mode, generators => [1, 2], size => 1000}, More).
 
-%% Far longer than a test.
+%% A run that takes far longer than a test.
 long(Mode, More) ->
     params(Mode, More#{generators => [1, 2, 3], size => 10_000_000, batch => 20, table => compact}).
 

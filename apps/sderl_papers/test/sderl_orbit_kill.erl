@@ -4,18 +4,18 @@
 
 -export([processes/1, all/0, one/1]).
 
--doc "Those of a role on this node.".
+-doc "The processes of a role on this node.".
 -spec processes(worker | gateway | submaster | master) -> [{tuple(), pid()}].
 processes(Role) -> [{Label, Pid} || {Label, Pid} <- all(), element(2, Label) =:= Role].
 
--doc "All on this node.".
+-doc "All processes of Orbit on this node.".
 -spec all() -> [{tuple(), pid()}].
 all() ->
     [{Label, Pid}
      || Pid <- processes(), Label <- [proc_lib:get_label(Pid)], is_tuple(Label),
         element(1, Label) =:= orbit].
 
--doc "Kills one of them, when there is one.".
+-doc "Kills one process of a role, when there is one.".
 -spec one(worker | gateway | submaster | master) -> boolean().
 one(Role) ->
     case processes(Role) of

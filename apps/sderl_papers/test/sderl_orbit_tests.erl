@@ -41,7 +41,7 @@ golden_test_() ->
         How <- ways(N)
     ].
 
-%% The third generator takes its time.
+%% The third generator is slow, so there are fewer ways in the large space.
 ways(1000) ->
     [plain, {seq, hash}, {par, compact, 4, 1}, {par, hash, 5, 20}, {par, compact, 1, 20}] ++
         ways(10_000);
@@ -96,7 +96,7 @@ unit_test() ->
     ?assertEqual({13, [12, 4], 13}, ?C:debit_keeping(13, [13, 12, 4])),
     ?assertEqual({13, [13, 4], 13}, ?C:debit_keeping(13, [12, 4])),
     ?assertEqual({20, [3], 13}, ?C:debit_keeping(13, [20, 3])),
-    %% A greater credit than it had: parts need not be so small any more.
+    %% The holder has got a greater credit than it had, so parts need not be so small any more.
     ?assertEqual({12, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3], 12}, ?C:debit_keeping(500, [2])).
 
 %% A hundred thousand messages do not make the list of parts a hundred thousand long.
@@ -252,7 +252,7 @@ killed_test_() ->
         io:format(user, "orbit, killed at any time: seed ~0tp~n", [rand:export_seed_s(Seed)]),
         [killed(rand:uniform(3), rand:uniform(90) - 1, 1 + 30 * (I rem 2), {"g13", 1000})
          || I <- lists:seq(1, 30)],
-        %% Far from over.
+        %% This run cannot be over before the worker dies.
         ?assertEqual(died, killed(2, 0, 1, {"g123", 10_000_000}))
     end}.
 
@@ -296,7 +296,7 @@ caller_ends_test() ->
     ?assertEqual(ok,
                  sderl_fleet:await(fun() -> [] =:= sderl_orbit_kill:processes(worker) end, 60_000)).
 
-%% A suspended worker.
+%% A run whose worker is suspended ends with an error.
 stall_test() ->
     Conf = (conf("g123", 10_000_000))#{stall_ms := 300},
     {Runner, Ref} =

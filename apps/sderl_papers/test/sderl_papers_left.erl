@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_papers_left).
--moduledoc "That nothing is left of a workload on its nodes.".
+-moduledoc "Checks that nothing is left of a workload on its nodes.".
 
 -export([nothing/2]).
 
--doc "No process as the function finds them, on any node that runs, and no group.".
+-doc "Waits until the function finds no process on any running node, and no group is left.".
 -spec nothing(Fleet :: pid(), {module(), atom(), [term()]}) -> ok.
 nothing(Fleet, {Module, Function, Args}) ->
     ok = sderl_fleet:await(

@@ -80,7 +80,7 @@ why_not_test_() ->
      ]
     ].
 
-%% Installed once; the script of these sources is beside the library.
+%% The library is installed once; the script of these sources is beside it.
 installed_once_test() ->
     Npm = "echo run >> ../runs; /bin/mkdir node_modules\n",
     with_programs([{"node", "echo v24.1.0\n"}, {"npm", Npm}], fun(Home, Path) ->
@@ -168,7 +168,7 @@ draw() ->
      || Text <- ["s_groups of 10, 1 % global", "nodes of a cluster (log scale)",
                  "p50 (ms, log scale)", "8 times that of 10 nodes", "var(--s4)",
                  "stroke-dasharray"]],
-    %% Text of data is text.
+    %% Markup in the data is shown as text.
     ?assertNotEqual(nomatch,
                     string:find(hd(C3), "half of the nodes &lt;stopped&gt; &amp; started")),
     Html = sderl_report_html:html(sderl_report_sample:start(), lists:zip(Pages, Drawn)),

@@ -111,7 +111,7 @@ drawing_test() ->
      ]],
     ?assertEqual([], sderl_report_sample:loads(Html)).
 
-%% A plot's numbers, with their spread, in place of a drawing.
+%% Without a drawing the numbers of a plot are shown, with their spread.
 table_test() ->
     Html = html([hd(sderl_report_sample:pages())]),
     has(Html, "<th scope=\"col\">stock, 1 % global (ms)</th>"),

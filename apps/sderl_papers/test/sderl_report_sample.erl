@@ -27,7 +27,7 @@ axis(Label, Unit, Scale) -> #{label => Label, unit => Unit, scale => Scale}.
 
 sizes() -> axis(<<"nodes of a cluster">>, <<>>, log).
 
-%% A spread that grows, and is the same in every run.
+%% A series with a spread that grows, and is the same in every run.
 series(Name, Xs, Fun) ->
     #{name => Name, points => [#{x => X, y => Fun(X), low => Fun(X) * (1 - wobble(X)),
                                  high => Fun(X) * (1 + 1.3 * wobble(X))}

@@ -33,7 +33,7 @@ ends(#{low := Low, high := High, ticks := Ticks}) -> {Low, High, Ticks}.
 
 clean({Low, High, Ticks}) -> {Low, High, [case T == 0 of true -> 0; false -> T end || T <- Ticks]}.
 
-%% Whatever the values, they are on the axis, and it has ticks, in order, at different places.
+%% Any values are on the axis, and it has ticks, in order, at different places.
 any_values_test_() ->
     Values = [[5], [0], [0, 0], [-3], [7, 7], [1.0e-6, 1.0e9], [0.1, 0.30000001],
               [99.99999999, 100.00000001], [1.0e15, 2.0e15], [3.1e-7]],
@@ -53,7 +53,7 @@ any_values_test_() ->
         Scale =:= linear orelse lists:all(fun(V) -> V > 0 end, Vs)
     ].
 
-%% The numbers of nodes that were measured, where there are few.
+%% Ticks are at the numbers of nodes that were measured, where these are few.
 measured_ticks_test() ->
     ?assertMatch(#{low := 10, high := 100, ticks := [10, 20, 50, 100]},
                  sderl_report_axis:new(#{scale => log}, [100, 10, 50, 20, 20], 8)),
@@ -74,7 +74,7 @@ spec_test() ->
     Plot = plot(log, [{<<"stock">>, [{10, 2, 1.8, 2.5}, {100, 20, 20, 20}]},
                       {<<"pg">>, [{10, 0.1, 0.1, 0.1}]}]),
     Spec = #{layer := Layers} = sderl_report_spec:spec(Plot, wide, [<<"stock">>, <<"pg">>]),
-    %% Only what has a spread has a bar.
+    %% Only a point with a spread has an error bar.
     [Bars] = [Values
               || #{mark := #{type := errorbar}, data := #{values := Values}} <- Layers,
                  Values =/= []],
@@ -90,7 +90,7 @@ spec_test() ->
     ?assertMatch(#{scale := #{type := log, domain := [0.1, 20]},
                    axis := #{title := [<<"p50 (ms, log scale)">>]}}, Y),
     ?assertEqual(Spec, sderl_report_spec:spec(Plot, wide, [<<"stock">>, <<"pg">>])),
-    %% It is JSON, and refers to no address.
+    %% The specification can be written as JSON, and refers to no address.
     ?assertEqual(nomatch, string:find(iolist_to_binary(json:encode(Spec)), "url")).
 
 linear_test() ->
@@ -168,8 +168,8 @@ table_test() ->
                   [[<<"10">>, <<"2 (1.50..3)">>, <<"-">>], [<<"20">>, <<"5,000">>, <<"0.12">>]]},
                  sderl_report_plot:table(Plot)).
 
-%% What was computed has a line and no points, single values have points and no line; the axis has
-%% ticks at what was measured, and so has the table its rows.
+%% A computed series has a line and no points; a series of single values has points and no line. The
+%% ticks of the axis and the rows of the table are at measured values.
 draws_test() ->
     #{series := [Of, Law, Values]} = Plot0 =
         plot(linear, [{<<"a">>, [{1, 1, 1, 1}, {2, 2, 1, 3}]},

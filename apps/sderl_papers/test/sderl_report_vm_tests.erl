@@ -73,7 +73,7 @@ report() ->
          || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
     end).
 
-%% What took twice as long is slower, and the machine was the same.
+%% A program that took twice as long is reported as slower, and the machine as the same.
 compared_test_() ->
     {timeout, 120, fun() ->
         with_results(lines(), fun(Before) ->

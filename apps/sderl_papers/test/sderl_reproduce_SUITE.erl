@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_SUITE).
--moduledoc "A reproduction on four real nodes: interrupted, gone on with, and read.".
+-moduledoc "A reproduction on four real nodes: interrupted, continued, and read.".
 
 -behaviour(ct_suite).
 
@@ -21,8 +21,8 @@ resumed(Config) ->
     {ok, #{jobs := Wanted}, 0} = sderl_reproduce_run:planned(Request),
     ?assertEqual(6, length(Wanted)),
 
-    %% Killed as a signal to the program kills it: the first point is there, and no node of the
-    %% second is left.
+    %% The run is killed as a signal to the program would kill it: the first point is there, and no
+    %% node of the second is left.
     Test = self(),
     {Runner, Monitor} = spawn_monitor(fun() ->
         sderl_reproduce_run:run(Request, fun(Line) -> Test ! {said, self(), Line}, ok end)
@@ -59,7 +59,7 @@ resumed(Config) ->
     ct:log("~tp~n~tp", [Run, Page]),
     ?assertMatch(#{scale := <<"test">>, claims := [<<"C3">>], points := 6, ended := <<_/binary>>,
                    left_out := [], failed := []}, Run),
-    %% Four nodes show nothing, and no verdict says they do.
+    %% Four nodes are too few to show anything, and no verdict says that they do.
     ?assertMatch(#{verdict := not_shown, command := <<"again">>,
                    tables := [#{rows := [_, _, _, _, _, _]}]}, Page),
     ?assertMatch(<<_/binary>>, unicode:characters_to_binary(sderl_reproduce:markdown(Run, [Page]))).
@@ -91,8 +91,7 @@ failing(Config) ->
     ok = sderl_reproduce_run:run(Request(g12345), Say),
     {ok, #{points := 2, failed := []}, [_]} = sderl_reproduce:pages(Dir).
 
-%% Ant colonies on one node and on many, and the messenger: what they measure is what the pages
-%% want.
+%% Ant colonies on one node and on many, and the messenger: what is measured is what the pages need.
 applications(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "applications"),
     {ok, Scale} = sderl_reproduce_scale:scale(test, fun sderl_fleet:fits/1),
@@ -104,7 +103,7 @@ applications(Config) ->
     {ok, #{points := 7, failed := []}, [Quality, Traffic, Messenger]} =
         sderl_reproduce:pages(Dir),
     ct:log("~ts", [sderl_reproduce:text([Quality, Traffic, Messenger])]),
-    %% Few of all to judge by.
+    %% There are too few points to judge by.
     [?assertMatch(#{verdict := not_shown}, Page) || Page <- [Quality, Traffic, Messenger]],
     ?assertMatch(#{plots := [#{series := [#{points := [#{x := 1}, #{x := 2}]}]}, _],
                    tables := [#{rows := [_, [<<"mean">>, _, _]]}]}, Quality),
@@ -112,7 +111,7 @@ applications(Config) ->
     ?assertMatch(#{plots := [#{series := [#{points := [#{x := 2}]}, #{points := [#{x := 2}]}]} | _],
                    tables := [#{rows := [_, _]}]}, Messenger).
 
-%% The number of points that it said it measured.
+%% Returns the number of points that the run said it measured.
 run(Request) ->
     Lines = counters:new(1, []),
     ok = sderl_reproduce_run:run(Request, fun(Line) ->

@@ -20,7 +20,7 @@ wrong_test_() ->
          {"c2 nonsense --out x", usage, "there is no claim nonsense"},
          {"C18 --out x", usage, "the experiment of C18 is not built yet; there are\n  C1"},
          {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
-         %% Only for tests.
+         %% The scale `test` is for tests only.
          {"C1 --scale test --out x", usage, "--scale cannot be test"},
          {"C1", usage, "--out is missing"},
          {"C1 --out", usage, "--out needs a value"},
@@ -46,7 +46,7 @@ completion_test() ->
     ?assertEqual(length(sderl_claim:all()), length(Claims)),
     ?assert(lists:member("C19", Claims)).
 
-%% Nothing is measured or written.
+%% A dry run measures and writes nothing.
 dry_run_test_() ->
     [?_assertEqual(ok, run(Args ++ " --dry-run --out /proc/nowhere"))
      || Args <- ["--scale small", "C1 c4 --scale small --budget-min 2"]].

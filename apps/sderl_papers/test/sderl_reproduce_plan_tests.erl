@@ -69,7 +69,7 @@ pairs_test() ->
          || #{point := #{params := #{nodes := Nodes} = Params}} <- Jobs]
     end,
     ?assertEqual([1, off, on, 2, 3, 1, on, off, 2, 3], Said(Plan([]))),
-    %% Also when it is planned anew after each.
+    %% The same, when every run is followed by a new plan.
     Measured = lists:foldl(fun(_, Tried) ->
         [#{point := Point} | _] = Plan(Tried),
         [tried(Point, 10) | Tried]
@@ -91,7 +91,8 @@ failed_test() ->
     #{jobs := Again, failed := None} = Plan(retried),
     ?assertEqual({[{1, 1}, {2, 1}], []}, {jobs(Again), jobs(None)}).
 
-%% The slower the machine, the fewer points: of the same workload.
+%% On a slow machine a point is expected to take longer, and fewer points fit: those of the workload
+%% that was measured.
 corrected_test() ->
     Points = [point(I, 0, 10) || I <- lists:seq(1, 5)],
     Other = point(orbit, 1, 0, 10),
@@ -169,7 +170,8 @@ before(A, B, Id, Claims) ->
     [Points] = [P || #{id := I, points := P} <- Claims, I =:= Id],
     lists:member(B, tl(lists:dropwhile(fun(P) -> P =/= A end, Points))).
 
-%% As a run does: plan, measure the first, plan again, with times that are not those expected.
+%% Does as a run does: it plans, measures the first point and plans again. The times are not those
+%% expected.
 resumed() ->
     ?FORALL({Claims, Budget, Most, Pct}, {claims(), range(0, 600), range(1, 3), range(10, 300)},
             begin

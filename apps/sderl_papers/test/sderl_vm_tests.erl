@@ -9,7 +9,7 @@ run(Module, Settings) ->
         sderl_bench_vm_loop:run({program, Module, Settings}, 2),
     {Hash, binary_to_list(Text)}.
 
-%% Small sizes by settings of one core, and what they must give.
+%% Settings of small sizes for one core, and the output that they must give.
 outputs_test_() ->
     [
         {atom_to_list(Module), {timeout, 120, ?_assertEqual(
@@ -51,7 +51,7 @@ moves_test_() ->
      || {N, Workers} <- [{1, 3}, {2, 1}, {3, 2}, {5, 4}]
     ].
 
-%% However many levels the workers split.
+%% The output is the same however many levels the workers split.
 moves_alike_test_() ->
     {timeout, 120, ?_assertEqual(run(sderl_vm_moves, #{workers => 1, pieces => 4}),
                                  run(sderl_vm_moves, #{workers => 7, pieces => 4}))}.
@@ -64,7 +64,8 @@ city_test_() ->
         end,
         Alone = Of(1),
         [?assertEqual({Managers, Alone}, {Managers, Of(Managers)}) || Managers <- [2, 5, 16, 20]],
-        %% All of 3 vehicles pass in the first step, and not more than 6 of a crossing in any.
+        %% With 3 vehicles at each crossing all pass in the first step; of 50 at a crossing 6 pass
+        %% in each step.
         {_, Text} = run(sderl_vm_city, #{managers => 2, side => 2, steps => 1, vehicles => 3}),
         ?assertMatch({0, _}, {string:str(Text, "{12,") - 1, Text}),
         {_, Many} = run(sderl_vm_city, #{managers => 2, side => 2, steps => 2, vehicles => 50}),
@@ -91,7 +92,7 @@ quorum_ring_test_() ->
         [?assertEqual(Drawn(Nodes), Of(Nodes)) || Nodes <- [1, 2, 3, 4, 5, 7, 8, 64, 100]]
     end}.
 
-%% The sizes of the published orbits.
+%% The sizes are those of the published orbits.
 orbit_test_() ->
     [
         {lists:concat([Name, " ", Space]), {timeout, 120, fun() ->
@@ -102,7 +103,7 @@ orbit_test_() ->
      || {Name, Space, Size} <- [{g13, 1000, 895}, {g124, 1000, 854}, {g1, 1000, 213}]
     ].
 
-%% It is the same whether a worker computes the images, or a process inside it.
+%% The orbit is the same whether a worker computes the images, or a process inside it.
 orbit_inside_test_() ->
     [
         {lists:concat([Name, " ", Workers]), {timeout, 120, fun() ->
@@ -134,7 +135,7 @@ settings_test_() ->
      || {Name, Module} <- sderl_bench_vm_program:all(), Name =/= "empty"
     ].
 
-%% The operations of a program agree with its own count.
+%% The number of operations is that of the program's own count.
 operations_test_() ->
     [
         {atom_to_list(Module), {timeout, 120, fun() ->
@@ -154,7 +155,7 @@ operations_test_() ->
             {sderl_vm_ets_bench, 1, #{workers => 2, keys => 9, changes => 10, mixed => 20}}
         ]
     ] ++ [
-        %% Those that are known by the output.
+        %% Programs whose operations are known from the output.
         {atom_to_list(Module), {timeout, 120, fun() ->
             {ok, #{operations := #{count := Count, unit := Unit}, text := Text}} =
                 sderl_bench_vm_loop:run({program, Module, Settings}, 1),
@@ -164,9 +165,9 @@ operations_test_() ->
      || {Module, Settings, Expected, Word, Said} <- [
             {sderl_vm_city, #{managers => 2, side => 2, steps => 1, vehicles => 3}, 12, ~"drive",
              "{12,"},
-            %% The pieces change sides in 3 moves; all boards with one of each.
+            %% The two pieces change sides in 3 moves; 6 boards have one piece of each side.
             {sderl_vm_moves, #{workers => 2, pieces => 1}, 6, ~"board", "{3,6}"},
-            %% The first one, and the image of each of the 213.
+            %% The first vertex, and the image of each of the 213 vertices.
             {sderl_vm_orbit_int, #{generators => g1, space => 1000, workers => 3}, 214, ~"vertex",
              "{213,"},
             {sderl_vm_orbit_int,
@@ -178,7 +179,8 @@ operations_test_() ->
                       sderl_vm_im_bench:operations(#{clients => 5, messages => 7})),
         ?_assertEqual(none, sderl_vm_im_bench:operations(#{clients => 1, messages => 7}))
     ] ++ [
-        %% Too little work for an operation, and yet they run.
+        %% These settings have too little work for a single operation, and the programs run all the
+        %% same.
         {lists:concat([Module, " without operations"]), {timeout, 120, fun() ->
             ?assertEqual({ok, none}, sderl_bench_vm_program:operations(Module, Settings)),
             ?assertMatch({_, Text}, run(Module, Settings))
@@ -237,7 +239,7 @@ on_nodes(Starter, Module, Settings) ->
         ),
     ?assertEqual({Hash, Text}, {Given, binary_to_list(Said)}),
     ?assertMatch([_, _, _], Busy),
-    %% Of a program that is on one of them only it is 152 bytes, which those that look send.
+    %% A program that runs on one node only sends 152 bytes, which come from the measurement itself.
     ?assert(Sent >= 400).
 
 published_sizes_test() ->
