@@ -52,6 +52,14 @@ taken_by_an_upgrade_test() ->
     ?assertEqual([{~"web2", {last_in_service, ~"a", [~"web1"]}}],
                  refusals(~"web2", {Next, Observed, Taken})).
 
+%% Nor does one that is just leaving its groups, although it is to run as it does by now.
+being_drained_test() ->
+    {Desired, Observed, Memory} = situation(#{a => [1, 2]}, []),
+    Begun = Memory#{begun := #{{drain, ~"web1"} => {~"new", ~"settings"}}},
+    ?assertEqual([], refusals(~"web2", {Desired, Observed, Memory})),
+    ?assertEqual([{~"web2", {last_in_service, ~"a", [~"web1"]}}],
+                 refusals(~"web2", {Desired, Observed, Begun})).
+
 %% `plan` refuses what the upgrade would refuse: one that was handed back runs on in its groups, and
 %% is none of the members that could stay.
 handed_back_test() ->

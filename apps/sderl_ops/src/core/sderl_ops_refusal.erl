@@ -42,6 +42,7 @@ of_drain(Id, #view{groups_of = GroupsOf} = View) ->
 is_kept(Id, Names, #view{memory = #{drained := Drained}} = View) ->
     not sderl_ops_view:is_leaving(Id, View)
         andalso not is_map_key(Id, Drained)
+        andalso not sderl_ops_view:is_being_taken_out(Id, View)
         andalso lists:all(fun(Name) -> sderl_ops_view:is_in(Id, Name, View) end, Names).
 
 losses(Id, Names, IsKept, #view{desired = #{groups := Groups}} = View) ->

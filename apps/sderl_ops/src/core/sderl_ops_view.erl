@@ -6,7 +6,7 @@
 
 -export([new/7]).
 -export([host/2, host_state/2, seen/2, target/2, is_running/2]).
--export([is_outdated/2, is_taken/2, is_leaving/2, is_aside/2, is_up/2]).
+-export([is_outdated/2, is_taken/2, is_leaving/2, is_aside/2, is_being_taken_out/2, is_up/2]).
 -export([is_in/3, is_in_groups/2, stays/2, serves/2]).
 -export_type([view/0]).
 
@@ -122,7 +122,8 @@ stays(Id, #view{memory = #{drained := Drained}} = View) ->
     is_up(Id, View) andalso not is_map_key(Id, Drained) andalso not is_leaving(Id, View)
         andalso not is_being_taken_out(Id, View).
 
-%% A step that takes it out of service is under way, whatever is desired since.
+-doc "Whether a step that takes it out of service is under way, whatever is desired since.".
+-spec is_being_taken_out(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_being_taken_out(Id, #view{busy = Busy, memory = #{begun := Begun}}) ->
     is_map_key({drain, Id}, Begun)
         orelse case Busy of
