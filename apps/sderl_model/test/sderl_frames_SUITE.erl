@@ -422,7 +422,9 @@ old_nodes_with(Ebin) ->
         ?assertEqual([Ebin, Present, Ebin, Present],
                      [on(F, N, fun() -> filename:dirname(code:which(sderl_core)) end)
                       || N <- Nodes]),
-        [] = sderl_ct:group(F, g, Nodes),
+        %% The old library takes no options.
+        {ok, g, _} = on(F, A, fun() -> s_group:new_s_group(g, Nodes) end),
+        [] = sderl_ct:settled(F, g, Nodes),
         Clients = maps:from_list([{N, clients(F, N)} || N <- Nodes]),
         %% Every node in turn coordinates and dies.
         {Led, Clients1} = lists:foldl(fun(_, {Led, Cs}) ->
