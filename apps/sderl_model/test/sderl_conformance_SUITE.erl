@@ -10,7 +10,7 @@
 suite() -> [{timetrap, {minutes, 90}}].
 
 all() ->
-    [plain, launch, islands, majority_as_made, at_once, sees] ++
+    [plain, launch, islands, majority_as_made, refused, at_once, sees] ++
         [C || long(), C <- [majority, shrinks]].
 
 %% The process that runs init_per_suite ends before the first case, so another one owns the fleet.
@@ -37,6 +37,16 @@ majority_as_made(Config) -> check(majority_as_made, count(3, 60), Config).
 
 %% Groups that decide by majority. A node that is added waits for 5 s, which makes this long.
 majority(Config) -> check(majority, count(3, 60), Config).
+
+%% Nodes that a majority group refused to add may make a group of that name immediately.
+refused(Config) ->
+    [N1, N6, N7, N8, N12] =
+        [sderl_conformance:node_of(N) || N <- ["n1", "n6", "n7", "n8", "n12"]],
+    ok = sderl_conformance:run(proplists:get_value(fleet, Config), majority, [
+        {N6, {new_s_group, g1, [N6, N12], #{consistency => majority}}},
+        {N6, {add_nodes, g1, [N7, N1]}},
+        {N7, {new_s_group, g1, [N7, N6, N8]}}
+    ]).
 
 %% Groups are deleted and made without a pause. No node may be seen in a group and in an island at
 %% once, and a name of the new group must be found at every member immediately.

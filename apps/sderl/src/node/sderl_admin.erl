@@ -90,7 +90,7 @@ create_again(s_group_name_is_in_use, Group, Others, Tries) when Tries > 0 ->
     end;
 create_again(Why, _, _, _) -> {error, Why}.
 
-%% The node need not keep the name any longer for a group that is not made.
+%% The node need not keep the name any longer: the group is not made, or the node does not join it.
 withdraw(Node, Group, Uid) ->
     try gen_server:call({sderl_node, Node}, {withdraw, ?VSN, Group, Uid}, ?INVITE)
     catch
@@ -129,7 +129,7 @@ grow(Group, Nodes) ->
             How = #{mode => sderl_dir:consistency(Group), new => false},
             case willing(Group, Uid, How, Nodes) of
                 [] -> {ok, []};
-                Willing -> grow_by(Group, Willing)
+                Willing -> grow_by(Group, Uid, Willing)
             end;
         none -> {error, node_does_not_belong_to_the_s_group}
     end.
@@ -139,12 +139,14 @@ willing(Group, Uid, How, Nodes) -> [N || {N, ok} <- invite_all(Group, Uid, How, 
 
 invite_all(Group, Uid, How, Nodes) -> each(Nodes, fun(N) -> invite(N, Group, Uid, How) end).
 
-grow_by(Group, Willing) ->
+grow_by(Group, Uid, Willing) ->
     case sderl_client:write(Group, #add{nodes = Willing}) of
         {ok, {ok, _}} ->
             await_live(Group, Willing),
             {ok, lists:sort(Willing)};
-        {ok, {no, Why}} -> {error, Why};
+        {ok, {no, Why}} ->
+            _ = each(Willing, fun(N) -> withdraw(N, Group, Uid) end),
+            {error, Why};
         {error, not_member} -> {error, node_does_not_belong_to_the_s_group};
         {error, Why} -> {error, Why}
     end.
