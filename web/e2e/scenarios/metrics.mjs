@@ -4,7 +4,9 @@
 export default async function metrics(stage) {
   const one = await stage.open("#/metrics");
   const cards = (page) => page.locator(".page-metrics .metric-card");
-  await cards(one).filter({ hasText: "mem" }).locator("path.line").first().waitFor();
+  // A metric that does not change is a line without a height, which counts as hidden.
+  const drawn = { state: "attached" };
+  await cards(one).filter({ hasText: "mem" }).locator("path.line").first().waitFor(drawn);
   const before = await cards(one).count();
 
   // Charts are chosen by the tags of their metrics: garbage collections are nothing for who operates.
@@ -39,7 +41,11 @@ export default async function metrics(stage) {
   await one.keyboard.type(stage.cluster.nodes[0]);
   await one.keyboard.press("Enter");
   const added = cards(one).filter({ hasText: "run_queue" });
-  await added.filter({ hasText: stage.cluster.nodes[0] }).locator("path.line").first().waitFor();
+  await added
+    .filter({ hasText: stage.cluster.nodes[0] })
+    .locator("path.line")
+    .first()
+    .waitFor(drawn);
   stage.must((await cards(one).count()) === before + 1, "one chart was added");
 
   // It moves to the front, and the button that moves it keeps the focus.

@@ -48,8 +48,7 @@ its nodes as watched by a newer master.
 -define(BEAT_MS, 500).
 -define(DEAD_MS, 3000).
 -define(GRACE_MS, 1500).
-%% At most so long it waits for the reports of agents that it has found.
--define(ADOPT_MS, 3000).
+-define(ADOPT_MS, 3000).        % the longest wait for reports of agents that were found
 -define(SETTLE_MS, 20).
 -define(CONNECT_MS, 2000).
 -define(AGAIN_MS, 5000).
@@ -207,8 +206,7 @@ beating(Now,
 
 grace(Now, #{begun := Begun, hold := Hold, awaited := Awaited, self := Self,
              answered := Answered} = State) ->
-    (Awaited =/= [] andalso Now < Hold)
-        orelse (Now - Begun < ?GRACE_MS
+    (Awaited =/= [] andalso Now < Hold) orelse (Now - Begun < ?GRACE_MS
                        andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
 
 elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := Seen} = State) ->

@@ -29,7 +29,6 @@ the owner.
 -import(sderl_mon_probe_text, [text/2]).
 -import(sderl_mon_probe_work, [magnitude/1, message/3, now_ms/0, now_us/0]).
 
--define(STOP_MS, 15_000).
 -define(LEASE_MS, 15_000).
 -define(EARLY_MS, 50).
 -define(SLOW_MS, 10_000).
@@ -122,9 +121,8 @@ stop() ->
             Pid ! {?MODULE, stop},
             receive
                 {'DOWN', Mon, process, _, _} -> ok
-            after ?STOP_MS ->
-                true = demonitor(Mon, [flush]),
-                {error, timeout}
+            after 15_000 ->
+                true = demonitor(Mon, [flush]), {error, timeout}
             end
     end.
 
