@@ -379,9 +379,9 @@ vm_halted(_) -> vm(fun(Port) -> port_command(Port, "\n") end).
 vm(End) ->
     Port = controller(?MODULE, fleet_and_wait),
     Trace = receive_trace(Port, <<>>),
-    {_, OsPids} = Trace,
-    ?assertEqual(3, length(OsPids)),
-    [?assertNot(is_gone(OsPid)) || OsPid <- OsPids],
+    {_, Traced} = Trace,
+    ?assertEqual(3, length(Traced)),
+    [?assertNot(is_gone(OsPid)) || {OsPid, _} <- Traced],
     _ = End(Port),
     receive
         {Port, {exit_status, _}} -> ok

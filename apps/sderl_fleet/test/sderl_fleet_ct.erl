@@ -63,14 +63,24 @@ has_proc() -> filelib:is_dir("/proc/self").
 
 sh() -> os:find_executable("sh").
 
-%% What a fleet must not leave behind.
+%% What a fleet must not leave behind. (Threads have pids, too, so that on a busy machine the pid of
+%% a process may soon be that of another one, which began later.)
 trace(Fleet) ->
     #{home := Home} = sderl_fleet:connection_info(Fleet),
     Info = sderl_fleet:info(Fleet),
-    {Home, [OsPid || _ := #{os_pid := OsPid} <- Info, is_integer(OsPid)]}.
+    {Home, [{OsPid, began(OsPid)} || _ := #{os_pid := OsPid} <- Info, is_integer(OsPid)]}.
 
-left({Home, OsPids}) ->
-    [OsPid || OsPid <- OsPids, not is_gone(OsPid)] ++
+%% When a process began, by the clock of the machine.
+began(OsPid) ->
+    case file:read_file(["/proc/", integer_to_list(OsPid), "/stat"]) of
+        {ok, Stat} ->
+            Words = string:lexemes(lists:last(binary:split(Stat, ~")", [global])), " "),
+            lists:nth(20, Words);
+        {error, _} -> unknown
+    end.
+
+left({Home, Traced}) ->
+    [OsPid || {OsPid, Began} <- Traced, not is_gone(OsPid), began(OsPid) =:= Began] ++
         [{marked, OsPid} || OsPid <- marked(Home)] ++
         [Dir || Dir <- [Home], filelib:is_dir(Dir)].
 
