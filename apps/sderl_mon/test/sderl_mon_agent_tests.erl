@@ -104,7 +104,7 @@ wish_lost_test() ->
 %% Whatever happens in between: in the end the probe was last told what was configured last, and
 %% never by two jobs at once.
 told_last_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(told_last(), [{numtests, 1000}, {to_file, user}]))}.
+    sderl_prop:eunit("the probe was last told what was configured last", 5000, fun told_last/0).
 
 told_last() ->
     Event = proper_types:elements([configured, retake, sample, sample, answered, answered, stock,
